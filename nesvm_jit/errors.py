@@ -1,0 +1,13 @@
+"""The errors users meet; each is one line that says what was required and what arrived."""
+
+
+class NesvmError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InputError(NesvmError, ValueError):
+    """An argument or a data set that cannot be used as it is."""
+
+
+class FormatError(InputError):
+    """A file that is not what it should be: ``file:line: what``."""

@@ -1,0 +1,238 @@
+"""The compile policy: every compiled function of the package is made by a decorator of this
+module, and no other module imports numba.
+
+`kernel` and `exact_kernel` make a `Kernel`: one Python body, compiled with `prange` in
+parallel and, where that is not safe, serially. Sums run over chunks that depend on the shape
+of the data alone, so that every result has the same bits for any number of threads.
+
+Flags let the compiler reorder sums and contract products, but never assume that there are no
+infinities or NaN. `exact_*` allow nothing of the kind.
+
+| environment | meaning |
+|---|---|
+| NESVM_JIT_CACHE=0 | compile anew in every process |
+| NESVM_JIT_CACHE_DIR | where compiled code is kept (else NUMBA_CACHE_DIR, else the user's cache) |
+| NUMBA_NUM_THREADS | the most threads `set_threads` can ask for |
+| NUMBA_DISABLE_JIT=1, NUMBA_BOUNDSCHECK=1 | plain Python; bounds-checked code |
+"""
+
+import contextlib
+import functools
+import multiprocessing
+import os
+import threading
+
+import numba
+import numpy as np
+from numba import prange, types
+from numba.extending import overload as _overload
+
+from .codecache import CodeCache, caching_enabled
+from .errors import InputError
+
+__all__ = [
+    "Kernel",
+    "chunk_bounds",
+    "chunk_count",
+    "exact_helper",
+    "exact_kernel",
+    "get_threads",
+    "helper",
+    "kernel",
+    "one_blas_thread",
+    "overload",
+    "prange",
+    "set_threads",
+    "types",
+]
+
+FAST = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
+MOST_CHUNKS = 32
+CHUNK_ROWS = 256  # a chunk of fewer rows costs more to start than to run
+CHUNK_CELLS = 1 << 20  # partial sums of all chunks together: 8 MB of float64 ...
+SERIAL_CELLS = 1 << 26  # ... or two of them, up to 512 MB each; beyond that one
+
+
+def _options(exact: bool) -> dict:
+    return {"fastmath": False if exact else set(FAST), "nogil": True, "error_model": "numpy"}
+
+
+def _compile(function, exact: bool, parallel: bool):
+    """One dispatcher of `function`, with our cache."""
+    dispatcher = numba.njit(parallel=parallel, **_options(exact))(function)
+    if caching_enabled() and not numba.config.DISABLE_JIT:
+        variant = f"{parallel=} {exact=} {numba.config.BOUNDSCHECK=} {numba.config.OPT=}"
+        dispatcher._cache = CodeCache(function, variant)
+    return dispatcher
+
+
+class Kernel:
+    """A compiled function that runs on all threads asked for when that is safe, else on one.
+
+    It is not safe while another thread of this process is inside a parallel kernel (one
+    threading layer of numba aborts, the others would oversubscribe), nor in a forked child
+    whose parent has used OpenMP (it aborts). Both variants give the same bits.
+    """
+
+    def __init__(self, function, exact: bool):
+        functools.update_wrapper(self, function)
+        self.py_func = function
+        self.serial = _compile(function, exact, parallel=False)
+        self.parallel = _compile(function, exact, parallel=True)
+
+    def __call__(self, *args):
+        if not _parallel_allowed() or not _in_parallel.acquire(blocking=False):
+            return self.serial(*args)
+        try:
+            before = numba.get_num_threads()
+            if before == _threads:
+                return self.parallel(*args)
+            numba.set_num_threads(_threads)
+            try:
+                return self.parallel(*args)
+            finally:
+                numba.set_num_threads(before)
+        finally:
+            _in_parallel.release()
+
+
+def kernel(function):
+    """A parallel kernel: sums may be reordered within a chunk."""
+    return Kernel(function, exact=False)
+
+
+def exact_kernel(function):
+    """A parallel kernel in strict IEEE arithmetic."""
+    return Kernel(function, exact=True)
+
+
+def helper(function):
+    """A function for kernels to call; it is compiled into each of them."""
+    return numba.njit(**_options(exact=False))(function)
+
+
+def exact_helper(function):
+    """A helper in strict IEEE arithmetic."""
+    return numba.njit(**_options(exact=True))(function)
+
+
+def overload(function):
+    """Choose the body of `function` from the types of its arguments, inlined into kernels."""
+    return _overload(
+        function, inline="always", jit_options={"fastmath": set(FAST), "error_model": "numpy"}
+    )
+
+
+# ---------------------------------------------------------------- chunks
+
+
+def chunk_count(n_rows: int, n_cells: int) -> int:
+    """How many chunks `n_rows` rows are summed in when each chunk has `n_cells` partial sums.
+
+    It depends on the shape alone, never on threads.
+    """
+    if n_cells > SERIAL_CELLS:
+        return 1
+    by_rows = -(-n_rows // CHUNK_ROWS)
+    by_memory = max(2, CHUNK_CELLS // max(n_cells, 1))
+    return max(1, min(MOST_CHUNKS, by_rows, by_memory))
+
+
+@helper
+def chunk_bounds(n_rows, n_chunks, k):
+    """Rows of chunk k: consecutive, and as equal in number as can be."""
+    return n_rows * k // n_chunks, n_rows * (k + 1) // n_chunks
+
+
+def partial_sums(n_chunks: int, n_cells: int) -> np.ndarray:
+    """Zeros for `n_chunks` partial sums of length `n_cells`, no two in one cache line."""
+    padded = -(-n_cells // 8) * 8 + 8
+    return np.zeros((n_chunks, padded))
+
+
+# ---------------------------------------------------------------- threads
+
+_in_parallel = threading.Lock()
+_threads = numba.config.NUMBA_NUM_THREADS
+_openmp_before_fork = False
+
+
+def set_threads(n: int) -> None:
+    """Run kernels on `n` threads from now on, in this process."""
+    global _threads
+    most = numba.config.NUMBA_NUM_THREADS
+    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= most:
+        raise InputError(
+            f"threads must be a whole number from 1 to {most} "
+            f"(NUMBA_NUM_THREADS raises the limit), got {n!r}"
+        )
+    _threads = int(n)
+
+
+def get_threads() -> int:
+    """The number of threads kernels run on."""
+    return _threads
+
+
+def _parallel_allowed() -> bool:
+    return _threads > 1 and not _openmp_before_fork
+
+
+def _openmp_started() -> bool:
+    try:
+        return numba.threading_layer() == "omp"
+    except ValueError:  # no parallel kernel has run yet
+        return False
+
+
+def _after_fork() -> None:
+    global _in_parallel, _blas_lock, _openmp_before_fork
+    _in_parallel = threading.Lock()
+    _blas_lock = threading.Lock()
+    _openmp_before_fork = _openmp_before_fork or _openmp_started()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+if multiprocessing.parent_process() is not None:  # imported only after a fork
+    _openmp_before_fork = _openmp_started()
+
+
+# ---------------------------------------------------------------- BLAS
+
+_blas_lock = threading.Lock()
+_blas_users = 0
+_blas_before: list = []
+
+
+@functools.lru_cache
+def _blas_libraries():
+    import scipy.linalg  # noqa: F401  numba's np.dot runs on the BLAS that scipy loads
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+@contextlib.contextmanager
+def one_blas_thread():
+    """Hold BLAS at one thread: its threads keep spinning after a call and starve ours.
+
+    Solvers hold it for a whole run (a cap for the length of one kernel comes too late: the
+    threads of an earlier call are still spinning). It nests, also across threads.
+    """
+    global _blas_users, _blas_before
+    libraries = _blas_libraries()
+    with _blas_lock:
+        if _blas_users == 0:
+            _blas_before = [lib.get_num_threads() for lib in libraries]
+            for lib in libraries:
+                lib.set_num_threads(1)
+        _blas_users += 1
+    try:
+        yield
+    finally:
+        with _blas_lock:
+            _blas_users -= 1
+            if _blas_users == 0:
+                for lib, n in zip(libraries, _blas_before, strict=True):
+                    lib.set_num_threads(n)

@@ -1,0 +1,230 @@
+"""Kernel matrices: K_ij = k(x_i, z_j), tile by tile, the exponential fused into each tile."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..jit import exact_helper, helper, kernel, one_blas_thread, overload, prange, types
+from ..matrix import Csr, as_matrix, row_dot, row_load, shape
+from .projection import require_positive
+from .sums import row_norms
+
+POLY, RBF = 1, 2
+KERNELS = {"poly": POLY, "rbf": RBF}
+TILE = 256
+TILE_CELLS = 1 << 19  # of a dense tile of rows, in each thread
+THIN = 0.03  # below this density a tile of rows is not spread out for BLAS
+THIN_TILE = (32, 8192)
+
+
+class Spec(NamedTuple):
+    """Which kernel: rbf exp(−γ‖x−z‖²) or poly (γ x·z + r)^d."""
+
+    kind: int
+    gamma: float
+    coef0: float
+    degree: int
+
+
+# Taylor polynomials on |r| ≤ ln2/2: the first term left out is below half a unit in the last place.
+_LOG2E = 1.4426950408889634
+_LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6
+_MAGIC64, _MAGIC32 = 6755399441055744.0, 12582912.0  # 1.5·2^52, 1.5·2^23: adding one rounds
+
+
+@exact_helper
+def _exp64(x):
+    """e^x = 2^k e^r with k = round(x/ln2), for x ≤ 0; below −708 zero."""
+    if not x >= -708.0:
+        return 0.0
+    t = x * _LOG2E + _MAGIC64
+    k = t - _MAGIC64
+    r = (x - k * _LN2_HI) - k * _LN2_LO
+    e = 1.0 / 6227020800.0
+    e = e * r + 1.0 / 479001600.0
+    e = e * r + 1.0 / 39916800.0
+    e = e * r + 1.0 / 3628800.0
+    e = e * r + 1.0 / 362880.0
+    e = e * r + 1.0 / 40320.0
+    e = e * r + 1.0 / 5040.0
+    e = e * r + 1.0 / 720.0
+    e = e * r + 1.0 / 120.0
+    e = e * r + 1.0 / 24.0
+    e = e * r + 1.0 / 6.0
+    e = e * r + 0.5
+    e = e * r + 1.0
+    e = e * r + 1.0
+    # adding the low bits of t (that is k) to the exponent of e multiplies it by 2^k
+    return np.int64(np.float64(e).view(np.int64) + (np.float64(t).view(np.int64) << 52)).view(
+        np.float64
+    )
+
+
+@exact_helper
+def _exp32(x):
+    """The same in single precision; below −87 zero."""
+    if not x >= np.float32(-87.0):
+        return np.float32(0.0)
+    t = np.float32(x * np.float32(_LOG2E) + np.float32(_MAGIC32))
+    k = np.float32(t - np.float32(_MAGIC32))
+    r = np.float32((x - k * np.float32(_LN2_HI)) - k * np.float32(_LN2_LO))
+    e = np.float32(1.0 / 5040.0)
+    e = e * r + np.float32(1.0 / 720.0)
+    e = e * r + np.float32(1.0 / 120.0)
+    e = e * r + np.float32(1.0 / 24.0)
+    e = e * r + np.float32(1.0 / 6.0)
+    e = e * r + np.float32(0.5)
+    e = e * r + np.float32(1.0)
+    e = e * r + np.float32(1.0)
+    bits = np.float32(e).view(np.int32) + np.int32(np.float32(t).view(np.int32) << np.int32(23))
+    return np.int32(bits).view(np.float32)
+
+
+def exp_nonpositive(x):
+    """e^x for x ≤ 0 in the precision of x, in a form that vectorises."""
+    return _exp32(x) if isinstance(x, np.float32) else _exp64(x)
+
+
+@overload(exp_nonpositive)
+def _exp_nonpositive(x):
+    if x == types.float32:
+        return lambda x: _exp32(x)
+    return lambda x: _exp64(x)
+
+
+@helper
+def _thick_dots(X, i0, i1, Z, j0, j1, out):
+    """out = X_I Z_Jᵀ through BLAS, both tiles of rows spread out dense."""
+    _, p = shape(X)
+    a = np.empty((i1 - i0, p), out.dtype)
+    z = np.empty((j1 - j0, p), out.dtype)
+    one = out.dtype.type(1.0)
+    for i in range(i0, i1):
+        row_load(X, i, one, a[i - i0])
+    for j in range(j0, j1):
+        row_load(Z, j, one, z[j - j0])
+    np.dot(a, z.T, out)
+
+
+@helper
+def _thin_dots(X, i0, i1, Z, j0, j1, symmetric, out):
+    """out = X_I Z_Jᵀ by the nonzeros of each row of Z (up to the diagonal if symmetric)."""
+    _, p = shape(X)
+    row = np.empty(p)
+    for i in range(i0, i1):
+        row_load(X, i, 1.0, row)
+        for j in range(j0, min(j1, i + 1) if symmetric else j1):
+            out[i - i0, j - j0] = row_dot(Z, j, row)
+
+
+@helper
+def _transform(spec, xx, zz, dots):
+    """dots_ij = k(x_i, z_j) of a tile of products, given ‖x_i‖² and ‖z_j‖²."""
+    gamma, two = dots.dtype.type(spec.gamma), dots.dtype.type(2.0)
+    coef0, zero = dots.dtype.type(spec.coef0), dots.dtype.type(0.0)
+    for i in range(dots.shape[0]):
+        row = dots[i]
+        if spec.kind == RBF:
+            xx_i = xx[i]
+            for j in range(len(row)):
+                row[j] = exp_nonpositive(-gamma * max(xx_i + zz[j] - two * row[j], zero))
+        else:
+            for j in range(len(row)):
+                row[j] = gamma * row[j] + coef0
+            base = row.copy()
+            if spec.degree == 0:
+                row[:] = dots.dtype.type(1.0)
+            for _ in range(spec.degree - 1):
+                for j in range(len(row)):
+                    row[j] *= base[j]
+
+
+@helper
+def _tile(X, xx, i0, i1, Z, zz, j0, j1, spec, thin, symmetric, K):
+    dots = np.empty((i1 - i0, j1 - j0), K.dtype)
+    if thin:
+        dots[:] = K.dtype.type(0.0)
+        _thin_dots(X, i0, i1, Z, j0, j1, symmetric, dots)
+    else:
+        _thick_dots(X, i0, i1, Z, j0, j1, dots)
+    _transform(spec, xx[i0:i1], zz[j0:j1], dots)
+    if not symmetric:
+        K[i0:i1, j0:j1] = dots
+        return
+    for i in range(i0, i1):
+        for j in range(j0, min(j1, i + 1)):
+            K[i, j] = dots[i - i0, j - j0]
+    for j in range(j0, min(j1, i1)):
+        for i in range(max(i0, j), i1):
+            K[j, i] = dots[i - i0, j - j0]
+    if spec.kind == RBF:
+        for i in range(max(i0, j0), min(i1, j1)):
+            K[i, i] = K.dtype.type(1.0)
+
+
+@kernel
+def _gram(X, xx, Z, zz, spec, tiles, size, thin, symmetric, K):
+    """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
+    n, m = K.shape
+    for t in prange(tiles.shape[0]):
+        i0, j0 = tiles[t, 0], tiles[t, 1]
+        i1, j1 = min(n, i0 + size[0]), min(m, j0 + size[1])
+        _tile(X, xx, i0, i1, Z, zz, j0, j1, spec, thin, symmetric, K)
+
+
+def density(X) -> float:
+    """The share of entries that are stored."""
+    n, p = shape(X)
+    return len(X.data) / max(1, n * p) if isinstance(X, Csr) else 1.0
+
+
+def _tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.ndarray:
+    starts = [
+        (i, j)
+        for i in range(0, n, size[0])
+        for j in range(0, m, size[1])
+        if not symmetric or j < i + size[0]
+    ]
+    return np.array(starts, dtype=np.int64).reshape(-1, 2)
+
+
+def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int) -> Spec:
+    """The kernel named, checked; γ is 1/p by default."""
+    if kernel not in KERNELS:
+        raise InputError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
+    gamma = 1.0 / max(p, 1) if gamma is None else gamma
+    require_positive("gamma", gamma)
+    if not np.isfinite(gamma) or not np.isfinite(coef0):
+        raise InputError(f"gamma and coef0 must be finite, got {gamma} and {coef0}")
+    if not isinstance(degree, (int, np.integer)) or degree < 0:
+        raise InputError(f"degree must be a whole number from 0, got {degree!r}")
+    return Spec(KERNELS[kernel], float(gamma), float(coef0), int(degree))
+
+
+def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.float64):
+    """The kernel matrix k(X, Z), or k(X, X) at half the work when Z is None.
+
+    rbf exp(−γ‖x−z‖²), poly (γ x·z + coef0)^degree; γ is 1/features by default. `dtype` is of
+    the result and of the arithmetic, float64 or float32.
+    """
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float64, np.float32):
+        raise InputError(f"dtype must be float64 or float32, got {dtype}")
+    symmetric = Z is None
+    X = as_matrix(X)
+    Z = X if symmetric else as_matrix(Z)
+    (n, p), (m, q) = shape(X), shape(Z)
+    if p != q:
+        raise InputError(f"X and Z must have the same number of columns, got {p} and {q}")
+    spec = as_spec(kernel, gamma, coef0, degree, p)
+    xx = (row_norms(X)[0] ** 2).astype(dtype)
+    zz = xx if symmetric else (row_norms(Z)[0] ** 2).astype(dtype)
+    K = np.empty((n, m), dtype)
+    thin = density(Z) < THIN
+    side = int(max(16, min(TILE, TILE_CELLS // max(p, 1))))
+    size = THIN_TILE if thin else (side, side)
+    tiles = _tile_starts(n, m, size, symmetric)
+    with one_blas_thread():
+        _gram(X, xx, Z, zz, spec, tiles, size, thin, symmetric, K)
+    return K

@@ -1,0 +1,148 @@
+"""Curvature of the loss: H = Xᵀ diag(d) X over the rows with d_i > 0, whole or times a vector."""
+
+import numpy as np
+
+from ..errors import InputError
+from ..jit import (
+    chunk_bounds,
+    chunk_count,
+    helper,
+    kernel,
+    one_blas_thread,
+    overload,
+    partial_sums,
+    prange,
+    types,
+)
+from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, row_load, shape
+from .sums import add_parts, column_blocks, row_sums
+
+PANEL = 256  # dense rows multiplied by one call of BLAS
+TILE = 256  # columns of H it fills at a time, of the lower triangle only
+
+
+@helper
+def _add_panel(panel, used, product, H):
+    """H += PᵀP of the first `used` rows P of the panel, lower triangle, tile by tile."""
+    p = H.shape[0]
+    columns = panel[:used].T.copy()
+    for lo in range(0, p, TILE):
+        hi = min(p, lo + TILE)
+        tile = product[: (hi - lo) * hi].reshape(hi - lo, hi)
+        np.dot(columns[lo:hi], columns[:hi].T, tile)
+        for i in range(lo, hi):
+            for j in range(i + 1):
+                H[i, j] += tile[i - lo, j]
+
+
+def _dense_outer(X, d, lo, hi, H):
+    p = X.shape[1]
+    panel = np.empty((PANEL, p))
+    product = np.empty(min(p, TILE) * p)
+    used = 0
+    for i in range(lo, hi):
+        if d[i] != 0.0:
+            row_load(X, i, np.sqrt(d[i]), panel[used])
+            used += 1
+            if used == PANEL:
+                _add_panel(panel, used, product, H)
+                used = 0
+    if used > 0:
+        _add_panel(panel, used, product, H)
+
+
+def _csr_outer(X, d, lo, hi, H):
+    for i in range(lo, hi):
+        if d[i] != 0.0:
+            start = X.indptr[i]
+            for a in range(start, X.indptr[i + 1]):
+                v = d[i] * X.data[a]
+                row = H[X.indices[a]]
+                for b in range(start, a + 1):
+                    row[X.indices[b]] += v * X.data[b]
+
+
+def rows_outer(X, d, lo, hi, H):
+    """H += Σ d_i x_i x_iᵀ over rows lo..hi with d_i ≠ 0, in the lower triangle."""
+    outer = _dense_outer if isinstance(X, np.ndarray) else _csr_outer
+    return outer(X, d, lo, hi, H)
+
+
+@overload(rows_outer)
+def _rows_outer(X, d, lo, hi, H):
+    return _dense_outer if isinstance(X, types.Array) else _csr_outer
+
+
+@helper
+def _hessian_rows(X, d, lo, hi, cells, p):
+    cells[:] = 0.0
+    rows_outer(X, d, lo, hi, cells[: p * p].reshape(p, p))
+
+
+@kernel
+def _hessian(X, d, parts, H):
+    """H = Σ d_i x_i x_iᵀ; partial sums fill lower triangles, which are added and mirrored."""
+    n, p = shape(X)
+    n_chunks = parts.shape[0]
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        _hessian_rows(X, d, lo, hi, parts[k], p)
+    for i in prange(p):
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(n_chunks):
+                total += parts[k, i * p + j]
+            H[i, j] = total
+            H[j, i] = total
+
+
+@helper
+def _hessian_times_rows(X, d, v, lo, hi, g):
+    g[:] = 0.0
+    for i in range(lo, hi):
+        if d[i] != 0.0:
+            row_axpy(X, i, d[i] * row_dot(X, i, v), g)
+
+
+@kernel
+def _hessian_times(X, d, v, parts, out):
+    """out = Σ d_i (x_i·v) x_i over the rows with d_i ≠ 0."""
+    n, _ = shape(X)
+    n_chunks = parts.shape[0]
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        _hessian_times_rows(X, d, v, lo, hi, parts[k])
+    for block in prange(column_blocks(len(out))):
+        add_parts(parts, block, False, out)
+
+
+def hessian_parts(X) -> np.ndarray:
+    """Room for the partial sums of `_hessian`; few chunks, since each has p² cells."""
+    n, p = shape(X)
+    return partial_sums(chunk_count(n, 8 * p * p), p * p)
+
+
+def _as_curvature(d, n: int) -> np.ndarray:
+    d = as_vector("d", d, n)
+    if (d < 0).any():
+        raise InputError(f"d must not be negative, got {d.min()}")
+    return d
+
+
+def hessian(X, d, out=None):
+    """Xᵀ diag(d) X over the rows with d_i > 0, as a full symmetric p × p array."""
+    X = as_matrix(X)
+    n, p = shape(X)
+    H = output("out", out, (p, p))
+    with one_blas_thread():
+        _hessian(X, _as_curvature(d, n), hessian_parts(X), H)
+    return H
+
+
+def hessian_times(X, d, v, out=None):
+    """Xᵀ diag(d) X v over the rows with d_i > 0, each row touched once."""
+    X = as_matrix(X)
+    n, p = shape(X)
+    out = output("out", out, (p,))
+    _hessian_times(X, _as_curvature(d, n), as_vector("v", v, p), row_sums(X), out)
+    return out

@@ -1,0 +1,132 @@
+"""Sums over rows: margins, norms, and Σ a_i x_i by fixed chunks, so that the bits of a result
+do not depend on the number of threads."""
+
+import numpy as np
+
+from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
+from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, shape
+from ..matrix import row_norms as _norms_of_row
+
+COLUMNS = 4096  # columns a thread adds up at a time
+
+
+@helper
+def column_blocks(n):
+    """How many blocks of columns n partial sums are added up in."""
+    return (n + COLUMNS - 1) // COLUMNS
+
+
+@helper
+def add_parts(parts, block, keep, out):
+    """out_j = Σ_k parts[k, j] (plus what it held, if `keep`) in a block of columns, in order of k."""
+    lo, hi = block * COLUMNS, min(len(out), (block + 1) * COLUMNS)
+    if not keep:
+        out[lo:hi] = 0.0
+    for k in range(parts.shape[0]):
+        for j in range(lo, hi):
+            out[j] += parts[k, j]
+
+
+def row_sums(X) -> np.ndarray:
+    """Room for the partial sums of Σ a_i x_i; kernels that run in rounds are given one."""
+    n, p = shape(X)
+    return partial_sums(chunk_count(n, p), p)
+
+
+@kernel
+def _margins(X, w, b, n_chunks, out):
+    """f_i = x_i·w + b."""
+    n, _ = shape(X)
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        for i in range(lo, hi):
+            out[i] = row_dot(X, i, w) + b
+
+
+@kernel
+def _row_norms(X, n_chunks, two, largest):
+    """‖x_i‖₂ and ‖x_i‖_∞ of every row."""
+    n, _ = shape(X)
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        for i in range(lo, hi):
+            square, top = _norms_of_row(X, i)
+            two[i] = np.sqrt(square)
+            largest[i] = top
+
+
+@helper
+def _accumulate_rows(X, a, lo, hi, g):
+    g[:] = 0.0
+    for i in range(lo, hi):
+        if a[i] != 0.0:
+            row_axpy(X, i, a[i], g)
+
+
+@helper
+def _accumulate_changed_rows(X, new, old, lo, hi, g):
+    g[:] = 0.0
+    for i in range(lo, hi):
+        if new[i] != old[i]:
+            row_axpy(X, i, new[i] - old[i], g)
+
+
+@kernel
+def _accumulate(X, a, parts, out):
+    """out = Σ a_i x_i over the rows with a_i ≠ 0."""
+    n, _ = shape(X)
+    n_chunks = parts.shape[0]
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        _accumulate_rows(X, a, lo, hi, parts[k])
+    for block in prange(column_blocks(len(out))):
+        add_parts(parts, block, False, out)
+
+
+@kernel
+def _accumulate_change(X, new, old, parts, out):
+    """out += Σ (new_i − old_i) x_i over the rows where they differ."""
+    n, _ = shape(X)
+    n_chunks = parts.shape[0]
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        _accumulate_changed_rows(X, new, old, lo, hi, parts[k])
+    for block in prange(column_blocks(len(out))):
+        add_parts(parts, block, True, out)
+
+
+def margins(X, w, b=0.0, out=None):
+    """f = Xw + b."""
+    X = as_matrix(X)
+    n, p = shape(X)
+    out = output("out", out, (n,))
+    _margins(X, as_vector("w", w, p), float(b), chunk_count(n, 1), out)
+    return out
+
+
+def row_norms(X):
+    """The norms ‖x_i‖₂ and ‖x_i‖_∞ of all rows, as two arrays, in one pass."""
+    X = as_matrix(X)
+    n, _ = shape(X)
+    two, largest = np.zeros(n), np.zeros(n)
+    _row_norms(X, chunk_count(n, 1), two, largest)
+    return two, largest
+
+
+def accumulate(X, a, out=None):
+    """Xᵀa over the rows with a_i ≠ 0; with a = c∘y∘u this is (YX)ᵀu over support vectors."""
+    X = as_matrix(X)
+    n, p = shape(X)
+    out = output("out", out, (p,))
+    _accumulate(X, as_vector("a", a, n), row_sums(X), out)
+    return out
+
+
+def accumulate_change(X, new, old, out):
+    """Brings out = Xᵀold up to date: out += Xᵀ(new − old) over the rows where they differ."""
+    X = as_matrix(X)
+    n, p = shape(X)
+    out = output("out", out, (p,))
+    new, old = as_vector("new", new, n), as_vector("old", old, n)
+    _accumulate_change(X, new, old, row_sums(X), out)
+    return out

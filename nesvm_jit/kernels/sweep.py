@@ -1,0 +1,123 @@
+"""The fused pass: everything a round of the method needs from the data, each row touched once."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..errors import InputError
+from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
+from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, shape
+from .projection import hinge_u, require_positive
+from .sums import add_parts, column_blocks, row_sums
+
+HINGE, SQUARE = 0, 1
+LOSSES = {"hinge": HINGE, "square": SQUARE}
+
+
+class Rows(NamedTuple):
+    """What belongs to each row: its label ±1, its cost c_i and its smoothing scale s_i."""
+
+    y: np.ndarray
+    c: np.ndarray
+    s: np.ndarray
+
+
+class Work(NamedTuple):
+    """Room for a pass: partial gradients, and partial (smoothed loss, loss, bias gradient)."""
+
+    parts: np.ndarray
+    scalars: np.ndarray
+
+
+class Sweep(NamedTuple):
+    """What a pass finds: u, Σ c h_μ, Σ c h, and Σ c y u x, Σ c y u (minus the loss's gradient)."""
+
+    u: np.ndarray
+    smoothed: float
+    loss: float
+    ascent: np.ndarray
+    ascent_b: float
+
+
+@helper
+def _loss_at(r, mu_s, loss):
+    """u, h_μ(r) and h(r) of one row: hinge u = median{r/(μs),0,1}, h_μ = ur − (μs/2)u²;
+    square u = 2r, h_μ = h = r²."""
+    if loss == HINGE:
+        u = hinge_u(r, mu_s)
+        return u, u * (r - 0.5 * mu_s * u), max(r, 0.0)
+    return 2.0 * r, r * r, r * r
+
+
+@helper
+def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, g, scalars):
+    g[:] = 0.0
+    smoothed = 0.0
+    true = 0.0
+    g_b = 0.0
+    for i in range(lo, hi):
+        y, c = rows.y[i], rows.c[i]
+        r = 1.0 - y * (row_dot(X, i, w) + b)
+        u_i, h_mu, h = _loss_at(r, mu * rows.s[i], loss)
+        u[i] = u_i
+        smoothed += c * h_mu
+        true += c * h
+        a = c * y * u_i
+        if a != 0.0:
+            g_b += a
+            row_axpy(X, i, a, g)
+    scalars[0] = smoothed
+    scalars[1] = true
+    scalars[2] = g_b
+
+
+@kernel
+def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
+    """One pass: r_i = 1 − y_i(x_i·w + b) → u_i, losses → Σ c_i y_i u_i x_i where u_i ≠ 0.
+
+    Returns Σ c h_μ, Σ c h, Σ c y u.
+    """
+    n, _ = shape(X)
+    n_chunks = work.parts.shape[0]
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, work.parts[k], work.scalars[k])
+    for block in prange(column_blocks(len(ascent))):
+        add_parts(work.parts, block, False, ascent)
+    smoothed, true, g_b = 0.0, 0.0, 0.0
+    for k in range(n_chunks):
+        smoothed += work.scalars[k, 0]
+        true += work.scalars[k, 1]
+        g_b += work.scalars[k, 2]
+    return smoothed, true, g_b
+
+
+def sweep_work(X) -> Work:
+    """Room for passes over X, to be made once."""
+    parts = row_sums(X)
+    return Work(parts, partial_sums(parts.shape[0], 3))
+
+
+def as_rows(y, c, s, n: int) -> Rows:
+    """Labels, costs and scales of n rows, checked."""
+    y, c, s = as_vector("y", y, n), as_vector("c", c, n), as_vector("s", s, n)
+    if not (np.abs(y) == 1).all():
+        raise InputError("y must hold -1 and +1 only")
+    if (c < 0).any():
+        raise InputError(f"c must not be negative, got {c.min()}")
+    require_positive("s", s)
+    return Rows(y, c, s)
+
+
+def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
+    """The fused pass at (w, b): u, smoothed and true loss, and the loss's negative gradient."""
+    if loss not in LOSSES:
+        raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    require_positive("mu", mu)
+    X = as_matrix(X)
+    n, p = shape(X)
+    rows = as_rows(y, c, s, n)
+    w = as_vector("w", w, p)
+    u, ascent = output("u", u, (n,)), np.zeros(p)
+    found = _sweep(X, rows, w, float(b), float(mu), LOSSES[loss], u, sweep_work(X), ascent)
+    return Sweep(u, found[0], found[1], ascent, found[2])

@@ -1,0 +1,313 @@
+"""One view of the data for every kernel: a dense array or a `Csr` tuple, and the few row
+primitives that all kernels are written in.
+
+Each primitive is an ordinary Python function that picks one of two bodies by the type of X,
+at compile time in kernels and at run time when compilation is off. Indices are unsigned, so
+that compiled code has no wrap-around branch.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .errors import InputError
+from .jit import chunk_count, exact_kernel, overload, prange, types
+
+# Stored as they are; every sum is in float64 whatever the data are.
+KEPT = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
+
+
+class Csr(NamedTuple):
+    """Compressed rows: row i holds data[indptr[i]:indptr[i+1]] in the columns `indices`."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_cols: int
+
+
+Matrix = np.ndarray | Csr
+
+
+# ---------------------------------------------------------------- row primitives
+
+
+def _dense_shape(X):
+    return X.shape
+
+
+def _csr_shape(X):
+    return len(X.indptr) - 1, X.n_cols
+
+
+def _dense_dot(X, i, w):
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += X[i, j] * w[j]
+    return total
+
+
+def _csr_dot(X, i, w):
+    total = 0.0
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        total += X.data[k] * w[X.indices[k]]
+    return total
+
+
+def _dense_axpy(X, i, a, g):
+    for j in range(X.shape[1]):
+        g[j] += a * X[i, j]
+
+
+def _csr_axpy(X, i, a, g):
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        g[X.indices[k]] += a * X.data[k]
+
+
+def _dense_norms(X, i):
+    square = 0.0
+    largest = 0.0
+    for j in range(X.shape[1]):
+        v = np.float64(X[i, j])
+        square += v * v
+        largest = max(largest, abs(v))
+    return square, largest
+
+
+def _csr_norms(X, i):
+    square = 0.0
+    largest = 0.0
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        v = np.float64(X.data[k])
+        square += v * v
+        largest = max(largest, abs(v))
+    return square, largest
+
+
+def _dense_load(X, i, a, out):
+    for j in range(X.shape[1]):
+        out[j] = a * X[i, j]
+
+
+def _csr_load(X, i, a, out):
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        out[X.indices[k]] = a * X.data[k]
+
+
+def shape(X):
+    """Rows and columns of X."""
+    return _dense_shape(X) if isinstance(X, np.ndarray) else _csr_shape(X)
+
+
+def row_dot(X, i, w):
+    """x_i · w."""
+    return _dense_dot(X, i, w) if isinstance(X, np.ndarray) else _csr_dot(X, i, w)
+
+
+def row_axpy(X, i, a, g):
+    """g += a x_i."""
+    return _dense_axpy(X, i, a, g) if isinstance(X, np.ndarray) else _csr_axpy(X, i, a, g)
+
+
+def row_norms(X, i):
+    """‖x_i‖² and ‖x_i‖_∞."""
+    return _dense_norms(X, i) if isinstance(X, np.ndarray) else _csr_norms(X, i)
+
+
+def row_load(X, i, a, out):
+    """out = a x_i, as a dense row."""
+    return _dense_load(X, i, a, out) if isinstance(X, np.ndarray) else _csr_load(X, i, a, out)
+
+
+@overload(shape)
+def _shape(X):
+    return _dense_shape if isinstance(X, types.Array) else _csr_shape
+
+
+@overload(row_dot)
+def _row_dot(X, i, w):
+    return _dense_dot if isinstance(X, types.Array) else _csr_dot
+
+
+@overload(row_axpy)
+def _row_axpy(X, i, a, g):
+    return _dense_axpy if isinstance(X, types.Array) else _csr_axpy
+
+
+@overload(row_norms)
+def _row_norms(X, i):
+    return _dense_norms if isinstance(X, types.Array) else _csr_norms
+
+
+@overload(row_load)
+def _row_load(X, i, a, out):
+    return _dense_load if isinstance(X, types.Array) else _csr_load
+
+
+# ---------------------------------------------------------------- the public edge
+
+_ASCENDING, _UNSORTED, _BROKEN = 0, 1, 2
+
+
+@exact_kernel
+def _csr_faults(indices, indptr, n_cols, faults):
+    """faults[k]: the worst thing chunk k of the rows holds. Nothing is read that may be outside."""
+    n_chunks = len(faults)
+    n_rows = len(indptr) - 1
+    for k in prange(n_chunks):
+        worst = _ASCENDING
+        for i in range(n_rows * k // n_chunks, n_rows * (k + 1) // n_chunks):
+            start, stop = indptr[i], indptr[i + 1]
+            if start > stop or stop > len(indices):
+                worst = _BROKEN
+                break
+            for j in range(start, stop):
+                if indices[j] >= n_cols:
+                    worst = _BROKEN
+                elif j > start and indices[j] <= indices[j - np.uint64(1)]:
+                    worst = max(worst, _UNSORTED)
+        faults[k] = worst
+
+
+def _readonly(a: np.ndarray) -> np.ndarray:
+    """A read-only view, so that compiled code meets one type, memory-mapped or not."""
+    view = a.view()
+    view.flags.writeable = False
+    return view
+
+
+def _as_kept(a: np.ndarray, what: str) -> np.ndarray:
+    """`a` in a number type that kernels take, without a copy where it has one already."""
+    a = np.asarray(a)
+    if a.dtype == np.bool_:
+        return a.view(np.uint8)
+    if a.dtype in KEPT and a.dtype.isnative:
+        return a
+    if a.dtype.kind not in "iuf":
+        raise InputError(f"{what} must hold real numbers, got dtype {a.dtype}")
+    exact32 = a.dtype.kind in "iu" and a.dtype.itemsize <= 2 or a.dtype == np.float16
+    single = exact32 or a.dtype.newbyteorder("=") == np.float32
+    return a.astype(np.float32 if single else np.float64)
+
+
+def _unsigned(a: np.ndarray) -> np.ndarray:
+    return a.view(np.dtype(f"u{a.dtype.itemsize}"))
+
+
+def as_matrix(X) -> Matrix:
+    """The view of X that kernels read: a C-ordered read-only array, or a `Csr`.
+
+    Takes arrays, memory maps, anything `np.asarray` takes, and every scipy sparse format.
+    float64, float32, int8, uint8, bool data in C order or canonical CSR are not copied;
+    other layouts and types are, once. Indices of sparse data are checked against the shape,
+    and every entry must be finite.
+    """
+    if isinstance(X, Csr):
+        return _checked_csr(X)
+    if hasattr(X, "tocsr") and hasattr(X, "nnz"):
+        if len(X.shape) != 2:
+            raise InputError(f"X must have 2 dimensions, got {len(X.shape)}")
+        X = X.tocsr()
+        return _checked_csr(Csr(X.data, X.indices, X.indptr, int(X.shape[1])))
+    try:
+        X = np.asarray(X)
+    except ValueError as e:
+        raise InputError(f"X must be a matrix of numbers: {e}") from None
+    if X.ndim != 2:
+        raise InputError(f"X must have 2 dimensions, got {X.ndim}")
+    dense = np.require(_as_kept(X, "X"), requirements=["C", "A"])
+    _require_finite(dense.reshape(-1), "X")
+    return _readonly(dense)
+
+
+def _checked_csr(X: Csr) -> Csr:
+    data, indices, indptr = (np.asarray(a) for a in X[:3])
+    if data.ndim != 1 or indices.ndim != 1 or indptr.ndim != 1 or len(indptr) < 1:
+        raise InputError("a sparse X must have data, indices and indptr of one dimension")
+    if len(data) != len(indices):
+        raise InputError(f"a sparse X has {len(data)} values but {len(indices)} indices")
+    if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        raise InputError("a sparse X must have whole numbers as indices and indptr")
+    n_cols = X.n_cols
+    if not 0 <= n_cols < 2**62:
+        raise InputError(f"the number of columns must be from 0 to 2^62, got {n_cols}")
+    wide = max(indices.dtype.itemsize, indptr.dtype.itemsize) > 4
+    index = np.uint64 if wide else np.uint32
+    indices, indptr = (
+        _unsigned(np.require(a, requirements=["C", "A"]))
+        if a.dtype.isnative and a.dtype.itemsize == np.dtype(index).itemsize
+        else a.astype(f"i{np.dtype(index).itemsize}").view(index)
+        for a in (indices, indptr)
+    )
+    data = np.require(_as_kept(data, "X"), requirements=["C", "A"])
+    csr = Csr(_readonly(data), _readonly(indices), _readonly(indptr), int(n_cols))
+    faults = np.zeros(chunk_count(len(indptr) - 1, 1), dtype=np.int64)
+    _csr_faults(csr.indices, csr.indptr, csr.n_cols, faults)
+    if faults.max() == _BROKEN:
+        raise InputError(
+            f"a sparse X has an index outside its {len(indptr) - 1} rows, "
+            f"{n_cols} columns or {len(data)} values"
+        )
+    _require_finite(data, "X")
+    return csr if faults.max() == _ASCENDING else _sorted_csr(csr)
+
+
+def _sorted_csr(X: Csr) -> Csr:
+    """A copy of X with ascending columns and duplicates added up."""
+    from scipy.sparse import csr_matrix
+
+    index = np.dtype(f"i{X.indices.dtype.itemsize}")
+    arrays = (X.data, X.indices.view(index), X.indptr.view(index))
+    wide = arrays[0].dtype if arrays[0].dtype.kind == "f" else np.float32
+    copy = csr_matrix(
+        (arrays[0].astype(wide), *arrays[1:]), shape=(len(X.indptr) - 1, X.n_cols), copy=True
+    )
+    copy.sum_duplicates()
+    return _checked_csr(Csr(copy.data, copy.indices, copy.indptr, X.n_cols))
+
+
+@exact_kernel
+def _infinities(values, counts):
+    """counts[k]: entries of chunk k that are NaN or infinite."""
+    n, n_chunks = len(values), len(counts)
+    for k in prange(n_chunks):
+        count = 0
+        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
+            count += not np.isfinite(values[i])
+        counts[k] = count
+
+
+def _require_finite(values: np.ndarray, what: str) -> None:
+    if values.dtype.kind != "f":
+        return
+    counts = np.zeros(chunk_count(len(values), 1), dtype=np.int64)
+    _infinities(_readonly(values), counts)
+    if counts.any():
+        raise InputError(f"{what} must be finite, got {counts.sum()} entries that are NaN or infinite")
+
+
+def as_vector(name: str, v, n: int) -> np.ndarray:
+    """`v` as n contiguous, finite float64 numbers; a scalar is repeated."""
+    try:
+        a = np.asarray(v, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold real numbers, got {v!r:.60}") from None
+    if a.ndim == 0:
+        a = np.full(n, a)
+    if a.shape != (n,):
+        raise InputError(f"{name} must have length {n}, got shape {a.shape}")
+    if not np.isfinite(a).all():
+        raise InputError(f"{name} must be finite, got NaN or infinity")
+    return np.require(a, requirements=["C", "A", "W"])
+
+
+def output(name: str, v: np.ndarray | None, size: tuple[int, ...]) -> np.ndarray:
+    """`v` where it can be written to as float64 of this size, or fresh zeros for None."""
+    if v is None:
+        return np.zeros(size)
+    fits = isinstance(v, np.ndarray) and v.dtype == np.float64 and v.shape == size
+    if not (fits and v.flags.c_contiguous and v.flags.writeable and v.flags.aligned):
+        raise InputError(f"{name} must be a writable C-ordered float64 array of shape {size}")
+    return v
