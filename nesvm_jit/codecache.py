@@ -23,7 +23,7 @@ from numba.core.serialize import dumps
 
 PACKAGE = Path(__file__).parent
 # The files that hold compiled code; tests/test_layers.py checks that no other imports jit.
-COMPILED = ("codecache.py", "jit.py", "matrix.py", "kernels/*.py")
+COMPILED = ("bits.py", "codecache.py", "jit.py", "matrix.py", "kernels/*.py")
 KEEP_DAYS = 30
 _CHECKSUM = hashlib.sha256().digest_size
 

@@ -285,7 +285,9 @@ def _require_finite(values: np.ndarray, what: str) -> None:
     counts = np.zeros(chunk_count(len(values), 1), dtype=np.int64)
     _infinities(_readonly(values), counts)
     if counts.any():
-        raise InputError(f"{what} must be finite, got {counts.sum()} entries that are NaN or infinite")
+        raise InputError(
+            f"{what} must be finite, got {counts.sum()} entries that are NaN or infinite"
+        )
 
 
 def as_vector(name: str, v, n: int) -> np.ndarray:

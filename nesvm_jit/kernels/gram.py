@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import exact_helper, helper, kernel, one_blas_thread, overload, prange, types
+from ..jit import exact_inline, helper, kernel, one_blas_thread, overload, prange, types
 from ..matrix import Csr, as_matrix, row_dot, row_load, shape
 from .projection import require_positive
 from .sums import row_norms
@@ -33,7 +33,7 @@ _LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6
 _MAGIC64, _MAGIC32 = 6755399441055744.0, 12582912.0  # 1.5·2^52, 1.5·2^23: adding one rounds
 
 
-@exact_helper
+@exact_inline
 def _exp64(x):
     """e^x = 2^k e^r with k = round(x/ln2), for x ≤ 0; below −708 zero."""
     if not x >= -708.0:
@@ -61,7 +61,7 @@ def _exp64(x):
     )
 
 
-@exact_helper
+@exact_inline
 def _exp32(x):
     """The same in single precision; below −87 zero."""
     if not x >= np.float32(-87.0):
@@ -114,15 +114,16 @@ def _thin_dots(X, i0, i1, Z, j0, j1, symmetric, out):
     row = np.empty(p)
     for i in range(i0, i1):
         row_load(X, i, 1.0, row)
-        for j in range(j0, min(j1, i + 1) if symmetric else j1):
-            out[i - i0, j - j0] = row_dot(Z, j, row)
+        for j in range(j0, j1):
+            wanted = j <= i or not symmetric
+            out[i - i0, j - j0] = row_dot(Z, j, row) if wanted else 0.0
 
 
 @helper
 def _transform(spec, xx, zz, dots):
     """dots_ij = k(x_i, z_j) of a tile of products, given ‖x_i‖² and ‖z_j‖²."""
     gamma, two = dots.dtype.type(spec.gamma), dots.dtype.type(2.0)
-    coef0, zero = dots.dtype.type(spec.coef0), dots.dtype.type(0.0)
+    coef0, zero, one = dots.dtype.type(spec.coef0), dots.dtype.type(0.0), dots.dtype.type(1.0)
     for i in range(dots.shape[0]):
         row = dots[i]
         if spec.kind == RBF:
@@ -131,36 +132,30 @@ def _transform(spec, xx, zz, dots):
                 row[j] = exp_nonpositive(-gamma * max(xx_i + zz[j] - two * row[j], zero))
         else:
             for j in range(len(row)):
-                row[j] = gamma * row[j] + coef0
-            base = row.copy()
-            if spec.degree == 0:
-                row[:] = dots.dtype.type(1.0)
-            for _ in range(spec.degree - 1):
-                for j in range(len(row)):
-                    row[j] *= base[j]
+                base = gamma * row[j] + coef0
+                power = one
+                for _ in range(spec.degree):
+                    power *= base
+                row[j] = power
 
 
 @helper
 def _tile(X, xx, i0, i1, Z, zz, j0, j1, spec, thin, symmetric, K):
     dots = np.empty((i1 - i0, j1 - j0), K.dtype)
     if thin:
-        dots[:] = K.dtype.type(0.0)
         _thin_dots(X, i0, i1, Z, j0, j1, symmetric, dots)
     else:
         _thick_dots(X, i0, i1, Z, j0, j1, dots)
     _transform(spec, xx[i0:i1], zz[j0:j1], dots)
-    if not symmetric:
-        K[i0:i1, j0:j1] = dots
-        return
     for i in range(i0, i1):
-        for j in range(j0, min(j1, i + 1)):
+        for j in range(j0, min(j1, i + 1) if symmetric else j1):
             K[i, j] = dots[i - i0, j - j0]
-    for j in range(j0, min(j1, i1)):
-        for i in range(max(i0, j), i1):
-            K[j, i] = dots[i - i0, j - j0]
-    if spec.kind == RBF:
-        for i in range(max(i0, j0), min(i1, j1)):
-            K[i, i] = K.dtype.type(1.0)
+    if symmetric:
+        for j in range(j0, min(j1, i1)):
+            for i in range(max(i0, j + 1), i1):
+                K[j, i] = dots[i - i0, j - j0]
+            if spec.kind == RBF and j >= i0:
+                K[j, j] = K.dtype.type(1.0)
 
 
 @kernel

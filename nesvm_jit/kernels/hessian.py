@@ -15,7 +15,7 @@ from ..jit import (
     types,
 )
 from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, row_load, shape
-from .sums import add_parts, column_blocks, row_sums
+from .sums import add_parts, clear, column_blocks, row_sums
 
 PANEL = 256  # dense rows multiplied by one call of BLAS
 TILE = 256  # columns of H it fills at a time, of the lower triangle only
@@ -25,7 +25,10 @@ TILE = 256  # columns of H it fills at a time, of the lower triangle only
 def _add_panel(panel, used, product, H):
     """H += PᵀP of the first `used` rows P of the panel, lower triangle, tile by tile."""
     p = H.shape[0]
-    columns = panel[:used].T.copy()
+    columns = np.empty((p, used))
+    for j in range(p):
+        for i in range(used):
+            columns[j, i] = panel[i, j]
     for lo in range(0, p, TILE):
         hi = min(p, lo + TILE)
         tile = product[: (hi - lo) * hi].reshape(hi - lo, hi)
@@ -75,7 +78,7 @@ def _rows_outer(X, d, lo, hi, H):
 
 @helper
 def _hessian_rows(X, d, lo, hi, cells, p):
-    cells[:] = 0.0
+    clear(cells)
     rows_outer(X, d, lo, hi, cells[: p * p].reshape(p, p))
 
 
@@ -98,7 +101,7 @@ def _hessian(X, d, parts, H):
 
 @helper
 def _hessian_times_rows(X, d, v, lo, hi, g):
-    g[:] = 0.0
+    clear(g)
     for i in range(lo, hi):
         if d[i] != 0.0:
             row_axpy(X, i, d[i] * row_dot(X, i, v), g)

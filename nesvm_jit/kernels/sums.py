@@ -11,6 +11,13 @@ COLUMNS = 4096  # columns a thread adds up at a time
 
 
 @helper
+def clear(v):
+    """v = 0."""
+    for j in range(len(v)):
+        v[j] = 0.0
+
+
+@helper
 def column_blocks(n):
     """How many blocks of columns n partial sums are added up in."""
     return (n + COLUMNS - 1) // COLUMNS
@@ -21,7 +28,8 @@ def add_parts(parts, block, keep, out):
     """out_j = Σ_k parts[k, j] (plus what it held, if `keep`) in a block of columns, in order of k."""
     lo, hi = block * COLUMNS, min(len(out), (block + 1) * COLUMNS)
     if not keep:
-        out[lo:hi] = 0.0
+        for j in range(lo, hi):
+            out[j] = 0.0
     for k in range(parts.shape[0]):
         for j in range(lo, hi):
             out[j] += parts[k, j]
@@ -57,7 +65,7 @@ def _row_norms(X, n_chunks, two, largest):
 
 @helper
 def _accumulate_rows(X, a, lo, hi, g):
-    g[:] = 0.0
+    clear(g)
     for i in range(lo, hi):
         if a[i] != 0.0:
             row_axpy(X, i, a[i], g)
@@ -65,7 +73,7 @@ def _accumulate_rows(X, a, lo, hi, g):
 
 @helper
 def _accumulate_changed_rows(X, new, old, lo, hi, g):
-    g[:] = 0.0
+    clear(g)
     for i in range(lo, hi):
         if new[i] != old[i]:
             row_axpy(X, i, new[i] - old[i], g)

@@ -8,7 +8,7 @@ from ..errors import InputError
 from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
 from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, shape
 from .projection import hinge_u, require_positive
-from .sums import add_parts, column_blocks, row_sums
+from .sums import add_parts, clear, column_blocks, row_sums
 
 HINGE, SQUARE = 0, 1
 LOSSES = {"hinge": HINGE, "square": SQUARE}
@@ -51,7 +51,7 @@ def _loss_at(r, mu_s, loss):
 
 @helper
 def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, g, scalars):
-    g[:] = 0.0
+    clear(g)
     smoothed = 0.0
     true = 0.0
     g_b = 0.0

@@ -1,0 +1,281 @@
+"""LIBSVM / SVM-light text: reader and writer."""
+
+import io
+import mmap
+import os
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from ..errors import FormatError, InputError
+from ..kernels import libsvm_text as lt
+from .text import decompressed, display_name, writing
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+BLOCK_BYTES = 1 << 20
+LINE_BYTES = 1 << 14
+HARD_PER_BLOCK = 64
+
+
+def read_libsvm(
+    path: Any,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    zero_based: bool = False,
+) -> "tuple[csr_matrix, np.ndarray]":
+    """Read `label index:value …` lines: a scipy CSR matrix and the labels as float64.
+
+    `path` is a file name, `-` for standard input, or an open binary file; gzip, bzip2 and xz
+    are recognised by their content. Every number has the bits of Python's ``float()`` (rounded
+    once more for float32). Without `n_features` the highest index decides the width.
+    Comments (`# …`), `qid:N`, blank lines, CRLF and a missing last newline are accepted;
+    anything else that is not a row raises FormatError: ``file:line: what``.
+    """
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float64, np.float32):
+        raise InputError(f"dtype must be float64 or float32, got {dtype}")
+    base = 0 if zero_based else 1
+    widest = lt.HIGHEST_INDEX + 1 - base
+    if n_features is None:
+        limit = widest
+    else:
+        whole = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
+        if not whole or not 0 <= n_features <= widest:
+            raise InputError(
+                f"n_features must be a whole number from 0 to {widest}, got {n_features!r}"
+            )
+        limit = int(n_features)
+    name = display_name(path)
+    with _text_of(path, name) as text:
+        return _parse_text(text, name, base, limit, n_features, dtype)
+
+
+@contextmanager
+def _text_of(path, name: str):
+    """The bytes of `path` as a read-only uint8 array, memory-mapped when they can be."""
+    try:
+        if hasattr(path, "read"):
+            yield _as_array(decompressed(path.read()))
+            return
+        if path == "-":
+            yield _as_array(decompressed(sys.stdin.buffer.read()))
+            return
+        with open(path, "rb") as f:
+            mapped = _mapped(f)
+            if mapped is None:
+                yield _as_array(decompressed(f.read()))
+                return
+            plain = decompressed(mapped)
+            text = _as_array(plain)
+            del plain
+            try:
+                yield text
+            finally:
+                del text
+                try:
+                    mapped.close()
+                except BufferError:  # an exception on its way still refers to the array
+                    pass
+    except OSError as e:
+        if isinstance(e, InputError):
+            raise
+        raise FormatError(f"{name}: {e.strerror or e}") from None
+    except (EOFError, ValueError, TypeError) as e:
+        if isinstance(e, InputError):
+            raise
+        raise FormatError(f"{name}: {e}") from None
+
+
+def _mapped(f: BinaryIO) -> mmap.mmap | None:
+    """A read-only map of a regular file that is not empty."""
+    try:
+        return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+    except (OSError, ValueError):
+        return None
+
+
+def _as_array(data) -> np.ndarray:
+    if isinstance(data, str):
+        raise FormatError("a file object must be opened in binary mode")
+    return np.frombuffer(data, dtype=np.uint8)
+
+
+def _blocks(text: np.ndarray) -> np.ndarray:
+    """The table of blocks: about BLOCK_BYTES each, cut after line ends."""
+    size = len(text)
+    view = memoryview(text)
+    cuts = [0]
+    while cuts[-1] < size:
+        at = cuts[-1] + BLOCK_BYTES
+        while at < size:
+            found = bytes(view[at : at + LINE_BYTES]).find(b"\n")
+            if found >= 0:
+                at += found + 1
+                break
+            at += LINE_BYTES
+        cuts.append(min(at, size))
+    table = np.zeros((len(cuts) - 1, lt.N_COLUMNS), dtype=np.int64)
+    table[:, lt.START] = cuts[:-1]
+    table[:, lt.STOP] = cuts[1:]
+    return table
+
+
+def _parse_text(text, name, base, limit, n_features, dtype):
+    from scipy.sparse import csr_matrix
+
+    blocks = _blocks(text)
+    lt._count(text, blocks)
+    n_rows, n_cells = (int(blocks[:, c].sum()) for c in (lt.ROWS, lt.CELLS))
+    for count, first in ((lt.ROWS, lt.FIRST_ROW), (lt.CELLS, lt.FIRST_CELL)):
+        blocks[1:, first] = np.cumsum(blocks[:-1, count])
+    hard_per_block = HARD_PER_BLOCK
+    counted = blocks.copy()
+    while True:
+        cells = lt.Cells(
+            labels=np.empty(n_rows),
+            stops=np.empty(n_rows, dtype=np.int64),
+            indices=np.empty(n_cells, dtype=np.uint32),
+            values=np.empty(n_cells, dtype=dtype),
+            hard=np.empty((len(blocks) * hard_per_block, 3), dtype=np.int64),
+        )
+        lt._parse(text, blocks, base, limit, hard_per_block, cells)
+        wrong = np.flatnonzero(blocks[:, lt.CODE])
+        if len(wrong):
+            raise FormatError(_explain(text, name, blocks[wrong[0]], base, n_features, dtype))
+        most_hard = int(blocks[:, lt.N_HARD].max(initial=0))
+        if most_hard <= hard_per_block:
+            break
+        hard_per_block = most_hard
+        blocks = counted.copy()
+    _convert_hard(text, name, blocks, hard_per_block, cells)
+    labels, stops, indices, values = _closed_up(blocks, cells)
+    if not len(labels):
+        raise FormatError(f"{name}: no rows; at least one line `label index:value ...` is required")
+    width = int(blocks[:, lt.LARGEST].max()) + 1 if n_features is None else int(n_features)
+    small = max(width, len(values)) < 2**31
+    indptr = np.zeros(len(labels) + 1, dtype=np.int32 if small else np.int64)
+    indptr[1:] = stops
+    indices = indices.view(np.int32) if small else indices.astype(np.int64)
+    X = csr_matrix((len(labels), width), dtype=dtype)
+    X.data, X.indices, X.indptr = values, indices, indptr
+    X.has_sorted_indices = X.has_canonical_format = True
+    return X, labels
+
+
+def _convert_hard(text, name, blocks, per_block, cells) -> None:
+    """Let Python convert the numbers that the compiled parser was not sure of."""
+    for b in np.flatnonzero(blocks[:, lt.N_HARD]):
+        for slot, start, stop in cells.hard[b * per_block : b * per_block + blocks[b, lt.N_HARD]]:
+            value = float(bytes(text[start:stop]))
+            target, at = (cells.labels, -1 - slot) if slot < 0 else (cells.values, slot)
+            target[at] = value
+            if not np.isfinite(target[at]):
+                where = f"{name}:{_line_of(text, start)}"
+                raise FormatError(f"{where}: {_token(text, start)} is too large for a number")
+
+
+def _closed_up(blocks, cells):
+    """Labels, row ends, indices and values without the room that comments and `qid:` left."""
+    rows, n_cells = blocks[:, lt.ROWS], blocks[:, lt.CELLS]
+    if rows.sum() == len(cells.labels) and n_cells.sum() == len(cells.values):
+        return cells.labels, cells.stops, cells.indices, cells.values
+    row = cell = 0
+    for block in blocks:
+        n, m = block[lt.ROWS], block[lt.CELLS]
+        r, c = block[lt.FIRST_ROW], block[lt.FIRST_CELL]
+        cells.labels[row : row + n] = cells.labels[r : r + n]
+        cells.stops[row : row + n] = cells.stops[r : r + n] - (c - cell)
+        cells.indices[cell : cell + m] = cells.indices[c : c + m]
+        cells.values[cell : cell + m] = cells.values[c : c + m]
+        row, cell = row + n, cell + m
+    return (
+        cells.labels[:row].copy(),
+        cells.stops[:row],
+        cells.indices[:cell].copy(),
+        cells.values[:cell].copy(),
+    )
+
+
+# ---------------------------------------------------------------- what is wrong
+
+
+def _line_of(text: np.ndarray, pos: int) -> int:
+    step = 1 << 24
+    return 1 + sum(
+        int(np.count_nonzero(text[at : min(at + step, pos)] == lt.NEWLINE))
+        for at in range(0, pos, step)
+    )
+
+
+def _token(text: np.ndarray, pos: int) -> str:
+    """The word at `pos`, made printable and cut to 40 characters, in quotes."""
+    words = bytes(text[pos : pos + 200]).split(b"\n")[0].split()
+    word = words[0] if words else b""
+    shown = word.decode("ascii", "backslashreplace")
+    shown = "".join(ch if ch.isprintable() else f"\\x{ord(ch):02x}" for ch in shown)
+    return f"'{shown[:40]}…'" if len(shown) > 40 else f"'{shown}'"
+
+
+def _explain(text, name, block, base, n_features, dtype) -> str:
+    pos, code = int(block[lt.WHERE]), int(block[lt.CODE])
+    token = _token(text, pos)
+    index, _, value = token.strip("'").partition(":")
+    previous = int(block[lt.PREVIOUS])
+    highest = lt.HIGHEST_INDEX if n_features is None else n_features - 1 + base
+    what = {
+        lt.BAD_LABEL: f"label must be a decimal number, got {token}",
+        lt.BAD_INDEX: f"index:value required with a whole number as index, got {token}",
+        lt.NO_COLON: f"index:value required, got {token} without a colon",
+        lt.BAD_VALUE: f"value must be a decimal number, got {token}",
+        lt.TOO_SMALL: f"index must be at least {base}, got {index}"
+        + (" (zero-based files need zero_based=True)" if base else ""),
+        lt.NOT_ASCENDING: f"index {index} after {previous}, indices must ascend",
+        lt.TOO_LARGE: f"index must be at most {highest}, got {index}",
+        lt.NOT_FINITE: f"number too large for {dtype}, got {value or index}",
+        lt.BAD_QID: f"qid:N with a whole number required, got {token}",
+        lt.NO_ROOM: "the file changed while it was read",
+    }[code]
+    return f"{name}:{_line_of(text, pos)}: {what}"
+
+
+# ---------------------------------------------------------------- writer
+
+
+def write_libsvm(path: Any, X, y, zero_based: bool = False) -> None:
+    """Write X and labels y as LIBSVM text; `read_libsvm` gives back the same bits.
+
+    Explicit zeros of a sparse X are kept, zeros of an array are not written. `path` is a file
+    name (compressed if it ends in .gz, .bz2 or .xz; written under a temporary name, then
+    renamed), `-` for standard output, or an open binary file.
+    """
+    from scipy.sparse import csr_matrix, issparse
+
+    X = X.tocsr() if issparse(X) else csr_matrix(np.asarray(X))
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    y = np.asarray(y, dtype=np.float64)
+    if y.shape != (X.shape[0],):
+        raise InputError(f"y must have length {X.shape[0]}, got shape {y.shape}")
+    if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
+        raise InputError("X and y must be finite")
+    base = 0 if zero_based else 1
+    if X.nnz and int(X.indices.max()) + base > lt.HIGHEST_INDEX:
+        raise InputError(f"indices above {lt.HIGHEST_INDEX} cannot be written")
+    with writing(path) as f:
+        for i in range(X.shape[0]):
+            lo, hi = X.indptr[i], X.indptr[i + 1]
+            pairs = zip(X.indices[lo:hi].tolist(), X.data[lo:hi].tolist(), strict=True)
+            cells = [f"{j + base}:{_shortest(v)}" for j, v in pairs]
+            f.write((" ".join([_shortest(y[i]), *cells]) + "\n").encode("ascii"))
+
+
+def _shortest(value: float) -> str:
+    """The shortest decimal text of the same float64, whole numbers without `.0`."""
+    text = repr(float(value))
+    return text[:-2] if text.endswith(".0") else text

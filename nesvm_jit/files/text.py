@@ -1,0 +1,75 @@
+"""Opening text to read or write: compression, standard streams, and writing that is all or nothing."""
+
+import bz2
+import contextlib
+import gzip
+import lzma
+import os
+import sys
+import tempfile
+import zlib
+
+from ..errors import FormatError, NesvmError
+
+_MAGIC = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
+_ENDING = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
+
+
+def display_name(path) -> str:
+    """How messages call `path`."""
+    if hasattr(path, "read") or hasattr(path, "write"):
+        return str(getattr(path, "name", "<file object>"))
+    return "<standard input>" if path == "-" else os.fspath(path)
+
+
+def decompressed(data):
+    """`data` as it is, or what it holds if it starts like a gzip, bzip2 or xz file."""
+    start = bytes(data[:6])
+    for magic, module in _MAGIC.items():
+        if start.startswith(magic):
+            kind = module.__name__
+            try:
+                return module.decompress(data)
+            except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as e:
+                raise FormatError(f"damaged {kind} data: {e}") from None
+    return data
+
+
+@contextlib.contextmanager
+def writing(path):
+    """A binary file to write to; a named one appears whole, under its name, or not at all."""
+    if hasattr(path, "write"):
+        yield path
+        return
+    if path == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+        return
+    path = os.fspath(path)
+    opener = next((m for ending, m in _ENDING.items() if path.endswith(ending)), None)
+    try:
+        folder = os.path.dirname(os.path.realpath(path))
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as raw:
+                if opener is None:
+                    yield raw
+                else:
+                    with opener.open(raw, "wb") as packed:
+                        yield packed
+                raw.flush()
+                os.fsync(raw.fileno())
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, os.path.realpath(path))
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except OSError as e:
+        raise NesvmError(f"{path}: cannot be written: {e.strerror or e}") from None
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
