@@ -21,6 +21,7 @@ import functools
 import multiprocessing
 import os
 import threading
+from typing import ClassVar
 
 import numba
 import numpy as np
@@ -75,8 +76,11 @@ class Kernel:
     whose parent has used OpenMP (it aborts). Both variants give the same bits.
     """
 
+    registry: ClassVar[dict[str, "Kernel"]] = {}
+
     def __init__(self, function, exact: bool):
         functools.update_wrapper(self, function)
+        self.registry[f"{function.__module__}.{function.__name__}"] = self
         self.py_func = function
         self.serial = _compile(function, exact, parallel=False)
         self.parallel = _compile(function, exact, parallel=True)

@@ -187,7 +187,7 @@ def _as_kept(a: np.ndarray, what: str) -> np.ndarray:
         return a
     if a.dtype.kind not in "iuf":
         raise InputError(f"{what} must hold real numbers, got dtype {a.dtype}")
-    exact32 = a.dtype.kind in "iu" and a.dtype.itemsize <= 2 or a.dtype == np.float16
+    exact32 = (a.dtype.kind in "iu" and a.dtype.itemsize <= 2) or a.dtype == np.float16
     single = exact32 or a.dtype.newbyteorder("=") == np.float32
     return a.astype(np.float32 if single else np.float64)
 

@@ -1,17 +1,14 @@
 """LIBSVM / SVM-light text: reader and writer."""
 
-import io
 import mmap
-import os
 import sys
-from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
 from ..errors import FormatError, InputError
 from ..kernels import libsvm_text as lt
+from ..matrix import Csr, as_matrix, as_vector, shape
 from .text import decompressed, display_name, writing
 
 if TYPE_CHECKING:
@@ -51,64 +48,38 @@ def read_libsvm(
             )
         limit = int(n_features)
     name = display_name(path)
-    with _text_of(path, name) as text:
-        return _parse_text(text, name, base, limit, n_features, dtype)
+    return _parse_text(_text_of(path, name), name, base, limit, n_features, dtype)
 
 
-@contextmanager
-def _text_of(path, name: str):
+def _text_of(path, name: str) -> np.ndarray:
     """The bytes of `path` as a read-only uint8 array, memory-mapped when they can be."""
     try:
         if hasattr(path, "read"):
-            yield _as_array(decompressed(path.read()))
-            return
-        if path == "-":
-            yield _as_array(decompressed(sys.stdin.buffer.read()))
-            return
-        with open(path, "rb") as f:
-            mapped = _mapped(f)
-            if mapped is None:
-                yield _as_array(decompressed(f.read()))
-                return
-            plain = decompressed(mapped)
-            text = _as_array(plain)
-            del plain
-            try:
-                yield text
-            finally:
-                del text
-                try:
-                    mapped.close()
-                except BufferError:  # an exception on its way still refers to the array
-                    pass
+            data = path.read()
+        elif path == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            with open(path, "rb") as f:
+                data = _mapped_or_read(f)
+        return np.frombuffer(decompressed(data), dtype=np.uint8)
     except OSError as e:
-        if isinstance(e, InputError):
-            raise
         raise FormatError(f"{name}: {e.strerror or e}") from None
     except (EOFError, ValueError, TypeError) as e:
-        if isinstance(e, InputError):
-            raise
         raise FormatError(f"{name}: {e}") from None
 
 
-def _mapped(f: BinaryIO) -> mmap.mmap | None:
-    """A read-only map of a regular file that is not empty."""
+def _mapped_or_read(f: BinaryIO):
+    """A read-only map of a regular file, the bytes of anything else."""
     try:
         return mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
-    except (OSError, ValueError):
-        return None
-
-
-def _as_array(data) -> np.ndarray:
-    if isinstance(data, str):
-        raise FormatError("a file object must be opened in binary mode")
-    return np.frombuffer(data, dtype=np.uint8)
+    except (OSError, ValueError):  # a pipe, a device, an empty file
+        return f.read()
 
 
 def _blocks(text: np.ndarray) -> np.ndarray:
     """The table of blocks: about BLOCK_BYTES each, cut after line ends."""
     size = len(text)
-    view = memoryview(text)
+    view = text.data
     cuts = [0]
     while cuts[-1] < size:
         at = cuts[-1] + BLOCK_BYTES
@@ -253,26 +224,25 @@ def write_libsvm(path: Any, X, y, zero_based: bool = False) -> None:
     name (compressed if it ends in .gz, .bz2 or .xz; written under a temporary name, then
     renamed), `-` for standard output, or an open binary file.
     """
-    from scipy.sparse import csr_matrix, issparse
-
-    X = X.tocsr() if issparse(X) else csr_matrix(np.asarray(X))
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    y = np.asarray(y, dtype=np.float64)
-    if y.shape != (X.shape[0],):
-        raise InputError(f"y must have length {X.shape[0]}, got shape {y.shape}")
-    if not (np.isfinite(X.data).all() and np.isfinite(y).all()):
-        raise InputError("X and y must be finite")
+    X = as_matrix(X)
+    n, p = shape(X)
+    y = as_vector("y", y, n)
     base = 0 if zero_based else 1
-    if X.nnz and int(X.indices.max()) + base > lt.HIGHEST_INDEX:
-        raise InputError(f"indices above {lt.HIGHEST_INDEX} cannot be written")
+    if p - 1 + base > lt.HIGHEST_INDEX:
+        raise InputError(f"X must have at most {lt.HIGHEST_INDEX + 1 - base} columns, got {p}")
     with writing(path) as f:
-        for i in range(X.shape[0]):
-            lo, hi = X.indptr[i], X.indptr[i + 1]
-            pairs = zip(X.indices[lo:hi].tolist(), X.data[lo:hi].tolist(), strict=True)
-            cells = [f"{j + base}:{_shortest(v)}" for j, v in pairs]
+        for i in range(n):
+            cells = [f"{j + base}:{_shortest(v)}" for j, v in _cells_of(X, i)]
             f.write((" ".join([_shortest(y[i]), *cells]) + "\n").encode("ascii"))
+
+
+def _cells_of(X, i: int):
+    """(column, value) of the entries of row i that are written."""
+    if isinstance(X, Csr):
+        stored = slice(X.indptr[i], X.indptr[i + 1])
+        return zip(X.indices[stored].tolist(), X.data[stored].tolist(), strict=True)
+    columns = np.flatnonzero(X[i])
+    return zip(columns.tolist(), X[i, columns].tolist(), strict=True)
 
 
 def _shortest(value: float) -> str:

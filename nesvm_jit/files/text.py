@@ -1,4 +1,4 @@
-"""Opening text to read or write: compression, standard streams, and writing that is all or nothing."""
+"""Text to read or write: compression, standard streams, and writing that is all or nothing."""
 
 import bz2
 import contextlib
@@ -9,7 +9,7 @@ import sys
 import tempfile
 import zlib
 
-from ..errors import FormatError, NesvmError
+from ..errors import InputError, NesvmError
 
 _MAGIC = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
 _ENDING = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
@@ -19,11 +19,16 @@ def display_name(path) -> str:
     """How messages call `path`."""
     if hasattr(path, "read") or hasattr(path, "write"):
         return str(getattr(path, "name", "<file object>"))
-    return "<standard input>" if path == "-" else os.fspath(path)
+    try:
+        return "<standard input>" if path == "-" else os.fsdecode(path)
+    except TypeError:
+        raise InputError(f"a file name is required, got {path!r:.60}") from None
 
 
 def decompressed(data):
     """`data` as it is, or what it holds if it starts like a gzip, bzip2 or xz file."""
+    if isinstance(data, str):
+        raise TypeError("a file object must be opened in binary mode")
     start = bytes(data[:6])
     for magic, module in _MAGIC.items():
         if start.startswith(magic):
@@ -31,7 +36,7 @@ def decompressed(data):
             try:
                 return module.decompress(data)
             except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as e:
-                raise FormatError(f"damaged {kind} data: {e}") from None
+                raise ValueError(f"damaged {kind} data: {e}") from None
     return data
 
 

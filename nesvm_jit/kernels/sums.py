@@ -25,7 +25,7 @@ def column_blocks(n):
 
 @helper
 def add_parts(parts, block, keep, out):
-    """out_j = Σ_k parts[k, j] (plus what it held, if `keep`) in a block of columns, in order of k."""
+    """out_j = Σ_k parts[k, j] (plus what it held, if `keep`) in one block, in order of k."""
     lo, hi = block * COLUMNS, min(len(out), (block + 1) * COLUMNS)
     if not keep:
         for j in range(lo, hi):

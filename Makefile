@@ -1,0 +1,43 @@
+# make test: everything a fresh machine needs (Python and make), then lint and tests.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: test test-slow fuzz lint format bench-read bench-kernels bench-startup clean
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	touch $@
+
+$(VENV)/.ready-bench: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	touch $@
+
+test: lint
+	$(BIN)/python -m pytest
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure
+	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix.py' --fail-under=95
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+# a million mutated files, and every truncation of real ones
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz_reader --cases 1000000
+
+lint: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench-read bench-kernels bench-startup: bench-%: $(VENV)/.ready-bench
+	$(BIN)/python -m bench.$*
+
+clean:
+	rm -rf $(VENV) build *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

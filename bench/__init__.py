@@ -1,0 +1,1 @@
+"""Benchmarks: each module is a command, `python -m bench.read`, that writes a page of docs/."""

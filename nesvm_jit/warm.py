@@ -1,0 +1,58 @@
+"""One small call of every kernel for every kind of matrix, to compile and cache it."""
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from . import kernels
+from .files.libsvm import read_libsvm
+from .jit import Kernel
+
+
+def matrices() -> dict[str, object]:
+    """A small matrix of each kind that is compiled ahead."""
+    dense = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5], [3.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    return {
+        "dense float64": dense,
+        "dense float32": dense.astype(np.float32),
+        "CSR float64": csr_matrix(dense),
+        "CSR float32": csr_matrix(dense.astype(np.float32)),
+    }
+
+
+def calls(X) -> dict[str, Callable]:
+    """Every kernel that reads a matrix, by name, ready to run on X."""
+    n, p = X.shape
+    a, w = np.arange(float(n)), np.ones(p)
+    y = np.where(a % 2, 1.0, -1.0)
+    return {
+        "margins": partial(kernels.margins, X, w),
+        "row_norms": partial(kernels.row_norms, X),
+        "accumulate": partial(kernels.accumulate, X, a),
+        "accumulate_change": partial(kernels.accumulate_change, X, a, y, w.copy()),
+        "sweep": partial(kernels.sweep, X, y, w),
+        "hessian": partial(kernels.hessian, X, a),
+        "hessian_times": partial(kernels.hessian_times, X, a, w),
+        "gram float64": partial(kernels.gram, X),
+        "gram float32": partial(kernels.gram, X, dtype=np.float32),
+    }
+
+
+def steps() -> Iterator[tuple[str, Callable]]:
+    """(name, call) of everything there is to compile."""
+    for dtype in (np.float64, np.float32):
+        text = io.BytesIO(b"1 1:2\n")
+        yield f"read_libsvm, {np.dtype(dtype)}", partial(read_libsvm, text, dtype=dtype)
+    yield "project_hinge", partial(kernels.project_hinge, np.ones(2))
+    yield "project_l1", partial(kernels.project_l1, np.ones(2))
+    for kind, X in matrices().items():
+        for name, call in calls(X).items():
+            yield f"{name}, {kind}", call
+
+
+def all_kernels() -> list[str]:
+    """The names of all compiled loops, to check that `steps` leaves none out."""
+    return sorted(Kernel.registry)

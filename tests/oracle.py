@@ -1,0 +1,93 @@
+"""Plain NumPy twins of every kernel. Imports nothing of ours."""
+
+import re
+
+import numpy as np
+
+NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+HIGHEST_INDEX = 2**32 - 2
+
+
+def dense(X):
+    """Any matrix as a float64 array."""
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+
+
+def project_hinge(r, s, mu):
+    return np.median(np.stack([r / (mu * s), np.zeros_like(r), np.ones_like(r)]), axis=0)
+
+
+def project_l1(w, mu):
+    return np.median(np.stack([w / mu, -np.ones_like(w), np.ones_like(w)]), axis=0)
+
+
+def margins(X, w, b):
+    return dense(X) @ w + b
+
+
+def sweep(X, y, w, b, c, s, mu, loss):
+    """u, smoothed loss, loss, ascent direction, its bias part."""
+    r = 1 - y * margins(X, w, b)
+    if loss == "hinge":
+        u = project_hinge(r, s, mu)
+        smoothed, true = u * r - mu * s / 2 * u**2, np.maximum(0, r)
+    else:
+        u, smoothed, true = 2 * r, r**2, r**2
+    a = c * y * u
+    return u, np.sum(c * smoothed), np.sum(c * true), dense(X).T @ a, np.sum(a)
+
+
+def accumulate(X, a):
+    return dense(X).T @ a
+
+
+def row_norms(X):
+    return np.linalg.norm(dense(X), axis=1), np.abs(dense(X)).max(axis=1, initial=0)
+
+
+def hessian(X, d):
+    return dense(X).T @ np.diag(d) @ dense(X)
+
+
+def gram(X, Z, kernel, gamma, coef0, degree):
+    X, Z = dense(X), dense(Z)
+    if kernel == "poly":
+        return (gamma * X @ Z.T + coef0) ** degree
+    return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
+
+
+def number(token):
+    """The finite number a token spells, else ValueError."""
+    if not NUMBER.fullmatch(token):
+        raise ValueError(token)
+    value = float(token)
+    if not np.isfinite(value):
+        raise ValueError(token)
+    return value
+
+
+def read_libsvm(text, base=1, n_features=None):
+    """Labels, and per row a list of (column, value); ValueError where a line is wrong."""
+    labels, rows = [], []
+    for line in text.split(b"\n"):
+        tokens = re.split(rb"[ \t\r]+", line.split(b"#")[0].strip(b" \t\r"))
+        if tokens == [b""]:
+            continue
+        labels.append(number(tokens.pop(0)))
+        query = tokens and tokens[0].startswith(b"qid")
+        if query and not re.fullmatch(rb"qid:\d+", tokens.pop(0)):
+            raise ValueError(line)
+        row, previous = [], -1
+        for token in tokens:
+            cell = re.fullmatch(rb"(\d{1,19}):(.*)", token, re.DOTALL)
+            if not cell or int(cell[1]) > HIGHEST_INDEX:
+                raise ValueError(token)
+            column = int(cell[1]) - base
+            if column <= previous or (n_features is not None and column >= n_features):
+                raise ValueError(token)
+            row.append((column, number(cell[2])))
+            previous = column
+        rows.append(row)
+    if not rows:
+        raise ValueError("no rows")
+    return np.array(labels), rows

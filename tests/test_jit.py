@@ -1,0 +1,207 @@
+"""The compile policy: cache, threads, fork, BLAS. Each process test starts from an empty cache."""
+
+import itertools
+import multiprocessing
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import nesvm_jit
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nesvm_jit import InputError, codecache, jit, kernels
+
+PROJECT = """
+import numpy as np
+from nesvm_jit import kernels
+from nesvm_jit.kernels.projection import _project_l1 as k
+print(kernels.project_l1(np.array([-9.0, 0.25, 9.0]), 0.5).tolist())
+print(sum(k.parallel.stats.cache_hits.values()), sum(k.parallel.stats.cache_misses.values()))
+"""
+ANSWER = "[-1.0, 0.5, 1.0]"
+SWEEP = """
+import hashlib, os, sys
+import numpy as np
+import nesvm_jit
+from nesvm_jit import kernels
+rng = np.random.default_rng(0)
+X, y, w = rng.standard_normal((3000, 20)), rng.choice([-1.0, 1.0], 3000), rng.standard_normal(20)
+def digest():
+    s = kernels.sweep(X, y, w)
+    return hashlib.sha256(s.u.tobytes() + s.ascent.tobytes() + repr(s.loss).encode()).hexdigest()
+"""
+FORK = """
+def child():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0 if digest() == before else 3)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+before = digest()
+print([child(), child()], digest() == before)
+"""
+POOL = """
+from concurrent.futures import ThreadPoolExecutor
+with ThreadPoolExecutor(4) as pool:
+    print(len(set(pool.map(lambda _: digest(), range(40)))))
+"""
+
+
+def start(program, cache, package=None, **env):
+    env = {**os.environ, "NESVM_JIT_CACHE_DIR": str(cache), **env}
+    folder = package or Path(nesvm_jit.__file__).parent.parent
+    env["PYTHONPATH"] = str(folder)
+    return subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", program],
+        env=env,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def lines(process):
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    return out.splitlines()
+
+
+def run(*args, **env):
+    return lines(start(*args, **env))
+
+
+def test_compiled_once_then_found(tmp_path):
+    assert run(PROJECT, tmp_path) == [ANSWER, "0 1"]
+    assert run(PROJECT, tmp_path) == [ANSWER, "1 0"]
+    assert run(PROJECT, tmp_path, NESVM_JIT_CACHE="0")[0] == ANSWER
+
+
+def test_an_edited_helper_in_another_file_is_never_run_from_the_cache(tmp_path):
+    source = Path(nesvm_jit.__file__).parent
+    package = tmp_path / "site"
+    shutil.copytree(source, package / "nesvm_jit", ignore=shutil.ignore_patterns("__pycache__"))
+    assert run(PROJECT, tmp_path / "c", package)[0] == ANSWER
+    jit_py = package / "nesvm_jit" / "jit.py"
+    text = jit_py.read_text()
+    edited = text.replace("return n_rows * k // n_chunks,", "return n_rows * (k + 0) // n_chunks,")
+    assert edited != text
+    jit_py.write_text(edited)
+    assert run(PROJECT, tmp_path / "c", package) == [ANSWER, "0 1"]
+
+
+def test_damaged_cache_files_are_compiled_anew(tmp_path):
+    run(PROJECT, tmp_path)
+    (file,) = tmp_path.rglob("*.nsc")
+    good = file.read_bytes()
+    for bad in (b"", good[:100], good[:-1], good[:50] + b"x" + good[51:], b"junk" * 100):
+        file.write_bytes(bad)
+        assert run(PROJECT, tmp_path) == [ANSWER, "0 1"]
+    assert file.read_bytes()[:32] != b"junk" * 8  # and repaired
+
+
+def test_many_processes_may_fill_one_cache_at_once(tmp_path):
+    processes = [start(PROJECT, tmp_path) for _ in range(6)]
+    assert {lines(p)[0] for p in processes} == {ANSWER}
+    assert not list(tmp_path.rglob("tmp*"))
+    assert run(PROJECT, tmp_path) == [ANSWER, "1 0"]
+
+
+def test_no_folder_can_be_written(monkeypatch):
+    monkeypatch.setattr(codecache, "_base_folders", lambda: [Path(os.devnull) / "x"])
+    assert codecache.cache_folder.__wrapped__() is None
+    cache = codecache.CodeCache(test_no_folder_can_be_written, "v")
+    monkeypatch.setattr(codecache, "cache_folder", lambda: None)
+    assert cache._path("sig", None) is None
+
+
+def test_a_read_only_folder_is_read(tmp_path, monkeypatch):
+    def refuse(**_):
+        raise PermissionError
+
+    monkeypatch.setattr(codecache, "_base_folders", lambda: [tmp_path])
+    monkeypatch.setattr(codecache.tempfile, "TemporaryFile", refuse)
+    assert codecache.cache_folder.__wrapped__() == tmp_path / codecache.source_digest()
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
+def test_a_folder_that_others_can_fill_is_not_trusted(tmp_path, monkeypatch):
+    (tmp_path / codecache.source_digest()).mkdir()
+    (tmp_path / codecache.source_digest()).chmod(0o777)
+    monkeypatch.setattr(codecache, "_base_folders", lambda: [tmp_path])
+    assert codecache.cache_folder.__wrapped__() is None
+
+
+def test_code_of_old_versions_is_dropped(tmp_path):
+    old, new = tmp_path / ("a" * 20), tmp_path / ("b" * 20)
+    for folder in (old, new):
+        folder.mkdir()
+        (folder / "x.nsc").touch()
+    os.utime(old, (0, 0))
+    codecache._prune(tmp_path, new)
+    assert [p.name for p in tmp_path.iterdir()] == [new.name]
+
+
+@pytest.mark.parametrize("layer", ["omp", "workqueue"])
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_forked_children_and_thread_pools(tmp_path_factory, layer):
+    cache = tmp_path_factory.getbasetemp() / "sweep-cache"
+    env = {"NUMBA_THREADING_LAYER": layer}
+    assert run(SWEEP + FORK, cache, **env) == ["[0, 0] True"]
+    assert run(SWEEP + POOL, cache, **env) == ["1"]
+
+
+def test_four_threads_give_the_bits_of_one(tmp_path_factory):
+    cache = tmp_path_factory.getbasetemp() / "sweep-cache"
+    program = SWEEP + "for n in (1, 2, 3, 4):\n    nesvm_jit.set_threads(n)\n    print(digest())"
+    assert len(set(run(program, cache, NUMBA_NUM_THREADS="4"))) == 1
+
+
+def test_a_busy_kernel_does_not_block_other_threads():
+    w = np.linspace(-2, 2, 1000)
+    expect = kernels.project_l1(w)
+    with jit._in_parallel, ThreadPoolExecutor(1) as pool:
+        got = pool.submit(kernels.project_l1, w).result(timeout=60)
+    np.testing.assert_array_equal(got, expect)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no fork")
+def test_multiprocessing_by_fork():
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        out = pool.map(kernels.project_l1, [np.ones(5)] * 4)
+    assert all((u == 1).all() for u in out)
+
+
+@pytest.mark.parametrize("n", [0, -1, 1.5, "2", True, 10**6, None])
+def test_wrong_numbers_of_threads(n):
+    with pytest.raises(InputError, match="threads must be a whole number from 1 to"):
+        nesvm_jit.set_threads(n)
+
+
+def test_blas_is_held_at_one_thread_and_given_back():
+    libraries = jit._blas_libraries()
+    before = [lib.get_num_threads() for lib in libraries]
+    with jit.one_blas_thread():
+        with jit.one_blas_thread():
+            assert {lib.get_num_threads() for lib in libraries} <= {1}
+        assert {lib.get_num_threads() for lib in libraries} <= {1}
+    assert [lib.get_num_threads() for lib in libraries] == before
+
+
+@given(st.integers(0, 10**10), st.integers(0, 10**10))
+def test_chunks_stay_within_their_memory(n, cells):
+    chunks = jit.chunk_count(n, cells)
+    assert 1 <= chunks <= jit.MOST_CHUNKS
+    assert chunks * cells <= max(jit.CHUNK_CELLS, 2 * jit.SERIAL_CELLS) or chunks == 1
+
+
+@given(st.integers(0, 10**9), st.integers(1, 32))
+def test_chunks_cover_every_row_once(n, chunks):
+    bounds = [jit.chunk_bounds(n, chunks, k) for k in range(chunks)]
+    assert bounds[0][0] == 0
+    assert bounds[-1][1] == n
+    assert all(a[1] == b[0] for a, b in itertools.pairwise(bounds))

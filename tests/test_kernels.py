@@ -1,0 +1,202 @@
+"""Every kernel against the NumPy oracle: dense/CSR × precisions × threads, and bit-identity."""
+
+import nesvm_jit
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from nesvm_jit import InputError, kernels, warm
+
+from . import oracle
+from .conftest import KINDS, PURE, as_kind, sparse_normal
+
+pytestmark = pytest.mark.pure
+N, P = (40, 7) if PURE else (1500, 37)
+TIGHT = {"rtol": 1e-12, "atol": 1e-10}
+numbers = st.floats(-1e6, 1e6)
+positive = st.floats(1e-3, 1e3)
+
+
+def draw(kind, n=N, p=P, seed=0):
+    """A matrix of this kind, labels, weights w, and row weights with zeros among them."""
+    rng = np.random.default_rng(seed + 1)
+    X = as_kind(sparse_normal(n, p, seed), kind)
+    y = rng.choice([-1.0, 1.0], n)
+    d = rng.random(n) * (rng.random(n) < 0.5)
+    return X, y, 0.2 * rng.standard_normal(p), d
+
+
+@given(arrays(float, 5, elements=numbers), arrays(float, 5, elements=positive), positive)
+def test_hinge_projection_is_the_median(r, s, mu):
+    np.testing.assert_allclose(
+        kernels.project_hinge(r, s, mu), oracle.project_hinge(r, s, mu), rtol=1e-15
+    )
+
+
+@given(arrays(float, 5, elements=numbers), positive)
+def test_l1_projection_is_the_median(w, mu):
+    np.testing.assert_allclose(kernels.project_l1(w, mu), oracle.project_l1(w, mu), rtol=1e-15)
+
+
+@given(numbers, positive, positive, st.floats(0, 1))
+def test_hinge_projection_maximises(r, s, mu, other):
+    def value(u):
+        return u * r - mu * s / 2 * u**2
+
+    u = kernels.project_hinge([r], s, mu)[0]
+    assert value(u) >= value(other) - 1e-9 * max(1, abs(r), mu * s)
+
+
+def test_margins(kind, threads):
+    X, _, w, _ = draw(kind)
+    np.testing.assert_allclose(kernels.margins(X, w, 0.5), oracle.margins(X, w, 0.5), **TIGHT)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_sweep(kind, threads, loss):
+    X, y, w, d = draw(kind)
+    args = (y, w, 0.3, d + 0.1, d + 0.5, 0.7, loss)
+    expect = oracle.sweep(X, *args)
+    for got, want in zip(kernels.sweep(X, *args), expect, strict=True):
+        np.testing.assert_allclose(got, want, **TIGHT)
+
+
+def test_sweep_where_no_row_or_every_row_is_active(kind):
+    X, y, w, _ = draw(kind)
+    none = kernels.sweep(X, y, 0 * w, b=0.0, mu=1e9)
+    assert (none.u > 0).all()
+    far = kernels.sweep(X[:3] * 0, [1, 1, 1], 0 * w, b=5.0)
+    assert not far.u.any()
+    assert not far.ascent.any()
+
+
+def test_accumulate(kind, threads):
+    X, y, _, d = draw(kind)
+    np.testing.assert_allclose(kernels.accumulate(X, d), oracle.accumulate(X, d), **TIGHT)
+    out = oracle.accumulate(X, d)
+    new = np.where(y > 0, d, 0.25)
+    kernels.accumulate_change(X, new, d, out)
+    np.testing.assert_allclose(out, oracle.accumulate(X, new), **TIGHT)
+
+
+def test_row_norms(kind, threads):
+    X, *_ = draw(kind)
+    for got, want in zip(kernels.row_norms(X), oracle.row_norms(X), strict=True):
+        np.testing.assert_allclose(got, want, **TIGHT)
+
+
+def test_hessian(kind, threads):
+    X, _, w, d = draw(kind)
+    np.testing.assert_allclose(kernels.hessian(X, d), oracle.hessian(X, d), **TIGHT)
+    np.testing.assert_allclose(kernels.hessian_times(X, d, w), oracle.hessian(X, d) @ w, **TIGHT)
+
+
+@pytest.mark.skipif(PURE, reason="needs more than one tile and panel: minutes in plain Python")
+def test_hessian_of_many_columns_and_rows():
+    X, _, _, d = draw("dense float64", n=700, p=300)
+    H = kernels.hessian(X, d + 1)
+    np.testing.assert_allclose(H, oracle.hessian(X, d + 1), **TIGHT)
+    assert (H == H.T).all()
+
+
+@pytest.mark.parametrize("kind", KINDS[:4])  # a tile is spread out in its own precision anyway
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("kernel", "degree"), [("rbf", 3), ("poly", 0), ("poly", 3)])
+def test_gram(kind, threads, kernel, degree, dtype):
+    if PURE and threads > 1:
+        pytest.skip("no threads in plain Python")
+    n = 12 if PURE else 300
+    X, *_ = draw(kind, n=n)
+    spec = (kernel, 0.01, 0.5, degree)
+    tol = {"rtol": 1e-12, "atol": 1e-12} if dtype == np.float64 else {"rtol": 2e-4, "atol": 2e-5}
+    K = kernels.gram(X, None, *spec, dtype=dtype)
+    assert K.dtype == dtype
+    assert (K == K.T).all()
+    np.testing.assert_allclose(K, oracle.gram(X, X, *spec), **tol)
+    Z = X[: n // 3]
+    np.testing.assert_allclose(
+        kernels.gram(X, Z, *spec, dtype=dtype), oracle.gram(X, Z, *spec), **tol
+    )
+
+
+def test_gram_of_thin_rows_does_not_spread_them_out(threads):
+    X = as_kind(sparse_normal(30 if PURE else 90, 400, density=0.01), "CSR float64")
+    spec = ("rbf", 0.05, 0.0, 3)
+    np.testing.assert_allclose(
+        kernels.gram(X, None, *spec), oracle.gram(X, X, *spec), rtol=1e-12, atol=1e-14
+    )
+
+
+def test_rbf_of_far_points_is_zero_and_of_equal_points_one():
+    K = kernels.gram(np.array([[0.0], [1e4], [1e4]]), gamma=1.0)
+    np.testing.assert_allclose(K, [[1, 0, 0], [0, 1, 1], [0, 1, 1]], atol=1e-12)
+
+
+@given(st.floats(-700, 0))
+def test_exponential_is_accurate(x):
+    from nesvm_jit.kernels.gram import _exp32, _exp64
+
+    assert _exp64(x) == pytest.approx(np.exp(x), rel=1e-15)
+    if x > -87:
+        assert _exp32(np.float32(x)) == pytest.approx(np.exp(float(np.float32(x))), rel=2.5e-7)
+
+
+@pytest.mark.skipif(PURE, reason="no threads in plain Python")
+@pytest.mark.parametrize("kind", KINDS[:4])
+def test_same_bits_for_one_and_two_threads(kind):
+    X, *_ = draw(kind)
+    before = nesvm_jit.get_threads()
+    results = {}
+    for threads in (1, before):
+        nesvm_jit.set_threads(threads)
+        results[threads] = {name: call() for name, call in warm.calls(X).items()}
+    for name, one in results[1].items():
+        many = results[before][name]
+        parts = zip(one, many, strict=True) if isinstance(one, tuple) else [(one, many)]
+        for a, b in parts:
+            np.testing.assert_array_equal(a, b, err_msg=name)
+
+
+@pytest.mark.parametrize("kind", KINDS[:4])
+def test_empty_rows_columns_and_matrices(kind):
+    for n, p in ((0, 3), (3, 0), (1, 1)):
+        X = as_kind(np.zeros((n, p)), kind)
+        assert (kernels.margins(X, np.ones(p), 2.0) == 2).all()
+        assert not kernels.accumulate(X, np.ones(n)).any()
+        assert kernels.hessian(X, np.ones(n)).shape == (p, p)
+        assert kernels.sweep(X, np.ones(n), np.ones(p)).u.shape == (n,)
+        assert (kernels.gram(X) == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: kernels.margins(X, [1.0]), r"w must have length 2, got shape \(1,\)"),
+        (lambda X: kernels.margins(X, "ab"), "w must hold real numbers"),
+        (lambda X: kernels.sweep(X, [1, 2], [0, 0]), "y must hold -1 and"),
+        (lambda X: kernels.sweep(X, [1, 1], [0, np.nan]), "w must be finite"),
+        (lambda X: kernels.sweep(X, [1, 1], [0, 0], mu=0), "mu must be positive, got 0"),
+        (lambda X: kernels.sweep(X, [1, 1], [0, 0], c=-1), "c must not be negative, got -1"),
+        (lambda X: kernels.sweep(X, [1, 1], [0, 0], loss="log"), "loss must be one of"),
+        (lambda X: kernels.hessian(X, -1), "d must not be negative, got -1"),
+        (lambda X: kernels.accumulate(X, [1, 1], out=np.zeros(3)), r"out must be a writable"),
+        (lambda X: kernels.gram(X, kernel="tanh"), "kernel must be one of poly, rbf"),
+        (lambda X: kernels.gram(X, gamma=-1), "gamma must be positive, got -1"),
+        (lambda X: kernels.gram(X, gamma=np.inf), "gamma and coef0 must be finite"),
+        (lambda X: kernels.gram(X, degree=1.5), "degree must be a whole number"),
+        (lambda X: kernels.gram(X, dtype=int), "dtype must be float64 or float32"),
+        (lambda X: kernels.gram(X, np.eye(3)), "same number of columns, got 2 and 3"),
+    ],
+)
+def test_a_wrong_argument_is_one_clear_line(call, message):
+    with pytest.raises(InputError, match=message):
+        call(np.eye(2))
+
+
+@pytest.mark.skipif(PURE, reason="nothing is compiled")
+def test_warmup_leaves_no_kernel_out():
+    for _, run in warm.steps():
+        run()
+    idle = [name for name, k in nesvm_jit.jit.Kernel.registry.items() if not k.parallel.signatures]
+    assert not idle

@@ -1,0 +1,138 @@
+"""The matrix view: what is accepted, what is copied, and that nothing outside is ever read."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from nesvm_jit import InputError, kernels
+from nesvm_jit.matrix import Csr, as_matrix
+
+from . import oracle
+from .conftest import sparse_normal
+
+pytestmark = pytest.mark.pure
+A = sparse_normal(30, 8)
+W = np.arange(8.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8, np.uint8, np.bool_])
+def test_dense_data_are_not_copied(dtype):
+    X = A.astype(dtype)
+    assert np.shares_memory(as_matrix(X), X)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int8])
+def test_csr_data_are_not_copied(dtype):
+    X = sp.csr_matrix(A.astype(dtype))
+    view = as_matrix(X)
+    for mine, theirs in ((view.data, X.data), (view.indices, X.indices), (view.indptr, X.indptr)):
+        assert np.shares_memory(mine, theirs)
+    assert view.indices.dtype.kind == "u"
+
+
+def test_memory_maps_are_not_copied(tmp_path):
+    np.save(tmp_path / "X.npy", A)
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert np.shares_memory(as_matrix(X), X)
+    np.testing.assert_allclose(kernels.margins(X, W), A @ W)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        sp.csc_matrix,
+        sp.coo_matrix,
+        sp.lil_matrix,
+        sp.dok_matrix,
+        sp.bsr_matrix,
+        sp.dia_matrix,
+        sp.csr_array,
+        np.asfortranarray,
+        lambda X: X.tolist(),
+        lambda X: X.astype(">f8"),
+        lambda X: X.astype(np.longdouble),
+        lambda X: np.repeat(X, 2, axis=0)[::2],
+    ],
+)
+def test_every_layout_gives_the_same_margins(convert):
+    np.testing.assert_allclose(kernels.margins(convert(A), W), A @ W, rtol=1e-13)
+
+
+def test_misaligned_data():
+    raw = np.frombuffer(b"\0" + A.tobytes(), dtype=np.uint8)[1:].view(np.float64).reshape(A.shape)
+    np.testing.assert_allclose(kernels.margins(raw, W), A @ W, rtol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.int16, np.uint16, np.int32, np.int64, ">f4"])
+def test_other_numbers_are_converted_exactly(dtype):
+    X = np.rint(A * 10).astype(dtype)
+    np.testing.assert_allclose(kernels.margins(X, W), X.astype(float) @ W, rtol=1e-13)
+
+
+def test_unsorted_and_duplicate_entries_are_put_in_order():
+    X = sp.csr_matrix((np.ones(4), [3, 0, 0, 2], [0, 3, 4]), shape=(2, 4))
+    np.testing.assert_allclose(kernels.row_norms(X)[1], oracle.row_norms(X)[1])
+    assert not X.has_canonical_format  # the caller's matrix is left as it was
+
+
+def test_wide_indices():
+    X = sp.csr_matrix(A)
+    X.indices, X.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    np.testing.assert_allclose(kernels.margins(X, W), A @ W, rtol=1e-13)
+
+
+def test_entries_beyond_two_to_the_31(tmp_path):
+    n = 2**31 + 8
+    files = [
+        np.memmap(tmp_path / name, dtype=dtype, mode="w+", shape=n)  # holes: no disk is used
+        for name, dtype in (("data", np.int8), ("indices", np.uint8))
+    ]
+    files[0][-3:] = 2
+    # three entries in one row, which starts beyond 2^31
+    X = Csr(files[0], files[1], np.array([n - 3, n]), 4)
+    from nesvm_jit.kernels.sums import _margins
+
+    files[1][-3:] = [0, 1, 3]
+    out = np.zeros(1)
+    view = Csr(*(a.view(np.ndarray) for a in X[:2]), X.indptr.view(np.uint64), 4)
+    _margins(view, np.array([1.0, 10.0, 100.0, 1000.0]), 0.0, 1, out)
+    assert out[0] == 2022
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        (lambda X: X.indices.__setitem__(0, 8), "index outside"),
+        (lambda X: X.indices.__setitem__(0, -1), "index outside"),
+        (lambda X: X.indptr.__setitem__(3, 10**6), "index outside"),
+        (lambda X: X.indptr.__setitem__(3, -5), "index outside"),
+        (lambda X: X.indptr.__setitem__(-1, X.nnz + 1), "index outside"),
+        (lambda X: X.data.__setitem__(2, np.nan), "finite, got 1 entries"),
+        (lambda X: X.data.__setitem__(2, -np.inf), "finite, got 1 entries"),
+    ],
+)
+def test_broken_sparse_matrices_are_refused(fault, message):
+    X = sp.csr_matrix(A)
+    fault(X)
+    with pytest.raises(InputError, match=message):
+        as_matrix(X)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        (np.array([1.0, 2.0]), "2 dimensions, got 1"),
+        (np.zeros((2, 2, 2)), "2 dimensions, got 3"),
+        (np.array([["a"]]), "real numbers"),
+        (np.array([[1j]]), "real numbers"),
+        ([[1.0], [1.0, 2.0]], "matrix of numbers"),
+        (np.array([[np.nan]]), "finite, got 1 entries"),
+        (np.array([[np.inf]], dtype=np.float32), "finite, got 1 entries"),
+        (Csr(np.ones(2), np.zeros(3, int), np.array([0, 2]), 1), "2 values but 3 indices"),
+        (Csr(np.ones(1), np.zeros(1), np.array([0, 1]), 1), "whole numbers"),
+        (Csr(np.ones(1), np.zeros(1, int), np.array([0, 1]), -1), "number of columns"),
+        (Csr(np.ones((1, 1)), np.zeros(1, int), np.array([0, 1]), 1), "one dimension"),
+    ],
+)
+def test_what_is_no_matrix_is_refused(X, message):
+    with pytest.raises(InputError, match=message):
+        as_matrix(X)
