@@ -33,14 +33,17 @@ def caching_enabled() -> bool:
     return os.environ.get("NESVM_JIT_CACHE", "1").lower() not in {"0", "off", "no", "false"}
 
 
-@lru_cache
-def source_digest() -> str:
+def _digest() -> str:
     """Hash of every source that can end up in machine code, and of the compilers' versions."""
     h = hashlib.sha256(repr((sys.version, numba.__version__)).encode())
     for pattern in COMPILED:
         for path in sorted(PACKAGE.glob(pattern)):
             h.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
     return h.hexdigest()[:20]
+
+
+# Taken now, when the sources are imported: edited later, they are not what this process runs.
+SOURCE_DIGEST = _digest()
 
 
 def _base_folders():
@@ -76,7 +79,7 @@ def cache_folder() -> Path | None:
     read, else None (compile in every process, never fail)."""
     readable = None
     for base in _base_folders():
-        folder = base / source_digest()
+        folder = base / SOURCE_DIGEST
         try:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_ours(folder):

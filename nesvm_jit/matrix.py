@@ -66,12 +66,20 @@ def _csr_axpy(X, i, a, g):
 
 def _dense_norms(X, i):
     square = 0.0
-    largest = 0.0
     for j in range(X.shape[1]):
         v = np.float64(X[i, j])
         square += v * v
-        largest = max(largest, abs(v))
-    return square, largest
+    # four running maxima: NaN being allowed for, the compiler may not split one by itself
+    m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
+    whole = X.shape[1] // 4 * 4
+    for j in range(0, whole, 4):
+        m0 = max(m0, abs(np.float64(X[i, j])))
+        m1 = max(m1, abs(np.float64(X[i, j + 1])))
+        m2 = max(m2, abs(np.float64(X[i, j + 2])))
+        m3 = max(m3, abs(np.float64(X[i, j + 3])))
+    for j in range(whole, X.shape[1]):
+        m0 = max(m0, abs(np.float64(X[i, j])))
+    return square, max(max(m0, m1), max(m2, m3))
 
 
 def _csr_norms(X, i):

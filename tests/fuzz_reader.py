@@ -11,7 +11,7 @@ import sys
 import time
 
 import numpy as np
-from nesvm_jit import FormatError
+from nesvm_jit import FormatError, set_threads
 from nesvm_jit.files import libsvm
 
 from . import oracle
@@ -120,6 +120,7 @@ if __name__ == "__main__":
     parser.add_argument("--cases", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    set_threads(1)  # an input is one block: a second thread would only be started and stopped
     for end in range(len(SAMPLE)):
         agree(SAMPLE[:end])
     run(options.cases, options.seed, progress=True)

@@ -26,7 +26,7 @@ def margins(X, w, b):
 
 
 def sweep(X, y, w, b, c, s, mu, loss):
-    """u, smoothed loss, loss, ascent direction, its bias part."""
+    """u, smoothed loss, loss, Σ c u, ascent direction, its bias part."""
     r = 1 - y * margins(X, w, b)
     if loss == "hinge":
         u = project_hinge(r, s, mu)
@@ -34,7 +34,7 @@ def sweep(X, y, w, b, c, s, mu, loss):
     else:
         u, smoothed, true = 2 * r, r**2, r**2
     a = c * y * u
-    return u, np.sum(c * smoothed), np.sum(c * true), dense(X).T @ a, np.sum(a)
+    return u, np.sum(c * smoothed), np.sum(c * true), np.sum(c * u), dense(X).T @ a, np.sum(a)
 
 
 def accumulate(X, a):

@@ -125,13 +125,13 @@ def test_a_read_only_folder_is_read(tmp_path, monkeypatch):
 
     monkeypatch.setattr(codecache, "_base_folders", lambda: [tmp_path])
     monkeypatch.setattr(codecache.tempfile, "TemporaryFile", refuse)
-    assert codecache.cache_folder.__wrapped__() == tmp_path / codecache.source_digest()
+    assert codecache.cache_folder.__wrapped__() == tmp_path / codecache.SOURCE_DIGEST
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
 def test_a_folder_that_others_can_fill_is_not_trusted(tmp_path, monkeypatch):
-    (tmp_path / codecache.source_digest()).mkdir()
-    (tmp_path / codecache.source_digest()).chmod(0o777)
+    (tmp_path / codecache.SOURCE_DIGEST).mkdir()
+    (tmp_path / codecache.SOURCE_DIGEST).chmod(0o777)
     monkeypatch.setattr(codecache, "_base_folders", lambda: [tmp_path])
     assert codecache.cache_folder.__wrapped__() is None
 

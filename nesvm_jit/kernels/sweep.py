@@ -23,18 +23,20 @@ class Rows(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for a pass: partial gradients, and partial (smoothed loss, loss, bias gradient)."""
+    """Room for a pass: partial gradients, and partial (smoothed loss, loss, Σ c u, Σ c y u)."""
 
     parts: np.ndarray
     scalars: np.ndarray
 
 
 class Sweep(NamedTuple):
-    """What a pass finds: u, Σ c h_μ, Σ c h, and Σ c y u x, Σ c y u (minus the loss's gradient)."""
+    """What a pass finds: u, Σ c h_μ, Σ c h, Σ c u, and Σ c y u x, Σ c y u (the loss's gradient is
+    minus these two; with α = c∘u they are also what a dual point needs)."""
 
     u: np.ndarray
     smoothed: float
     loss: float
+    total: float
     ascent: np.ndarray
     ascent_b: float
 
@@ -54,6 +56,7 @@ def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, g, scalars):
     clear(g)
     smoothed = 0.0
     true = 0.0
+    total = 0.0
     g_b = 0.0
     for i in range(lo, hi):
         y, c = rows.y[i], rows.c[i]
@@ -62,20 +65,22 @@ def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, g, scalars):
         u[i] = u_i
         smoothed += c * h_mu
         true += c * h
+        total += c * u_i
         a = c * y * u_i
         if a != 0.0:
             g_b += a
             row_axpy(X, i, a, g)
     scalars[0] = smoothed
     scalars[1] = true
-    scalars[2] = g_b
+    scalars[2] = total
+    scalars[3] = g_b
 
 
 @kernel
 def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
     """One pass: r_i = 1 − y_i(x_i·w + b) → u_i, losses → Σ c_i y_i u_i x_i where u_i ≠ 0.
 
-    Returns Σ c h_μ, Σ c h, Σ c y u.
+    Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u.
     """
     n, _ = shape(X)
     n_chunks = work.parts.shape[0]
@@ -84,18 +89,19 @@ def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
         _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, work.parts[k], work.scalars[k])
     for block in prange(column_blocks(len(ascent))):
         add_parts(work.parts, block, False, ascent)
-    smoothed, true, g_b = 0.0, 0.0, 0.0
+    smoothed, true, total, g_b = 0.0, 0.0, 0.0, 0.0
     for k in range(n_chunks):
         smoothed += work.scalars[k, 0]
         true += work.scalars[k, 1]
-        g_b += work.scalars[k, 2]
-    return smoothed, true, g_b
+        total += work.scalars[k, 2]
+        g_b += work.scalars[k, 3]
+    return smoothed, true, total, g_b
 
 
 def sweep_work(X) -> Work:
     """Room for passes over X, to be made once."""
     parts = row_sums(X)
-    return Work(parts, partial_sums(parts.shape[0], 3))
+    return Work(parts, partial_sums(parts.shape[0], 4))
 
 
 def as_rows(y, c, s, n: int) -> Rows:
@@ -120,4 +126,4 @@ def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     w = as_vector("w", w, p)
     u, ascent = output("u", u, (n,)), np.zeros(p)
     found = _sweep(X, rows, w, float(b), float(mu), LOSSES[loss], u, sweep_work(X), ascent)
-    return Sweep(u, found[0], found[1], ascent, found[2])
+    return Sweep(u, found[0], found[1], found[2], ascent, found[3])
