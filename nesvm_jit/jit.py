@@ -38,6 +38,7 @@ __all__ = [
     "exact_helper",
     "exact_inline",
     "exact_kernel",
+    "exact_loop",
     "get_threads",
     "helper",
     "kernel",
@@ -109,6 +110,12 @@ def kernel(function):
 def exact_kernel(function):
     """A parallel kernel in strict IEEE arithmetic."""
     return Kernel(function, exact=True)
+
+
+def exact_loop(function):
+    """A serial loop in strict IEEE arithmetic, for what runs once per data set: a parallel
+    region costs a second to compile, which these loops never earn back."""
+    return _compile(function, exact=True, parallel=False)
 
 
 def helper(function):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from .errors import InputError
-from .jit import chunk_count, exact_kernel, overload, prange, types
+from .jit import exact_loop, overload, types
 
 # Stored as they are; every sum is in float64 whatever the data are.
 KEPT = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
@@ -156,27 +156,25 @@ def _row_load(X, i, a, out):
 
 # ---------------------------------------------------------------- the public edge
 
-_ASCENDING, _UNSORTED, _BROKEN = 0, 1, 2
+_ASCENDING, _UNSORTED, _INFINITE, _BROKEN = range(4)
 
 
-@exact_kernel
-def _csr_faults(indices, indptr, n_cols, faults):
-    """faults[k]: the worst thing chunk k of the rows holds. Nothing is read that may be outside."""
-    n_chunks = len(faults)
-    n_rows = len(indptr) - 1
-    for k in prange(n_chunks):
-        worst = _ASCENDING
-        for i in range(n_rows * k // n_chunks, n_rows * (k + 1) // n_chunks):
-            start, stop = indptr[i], indptr[i + 1]
-            if start > stop or stop > len(indices):
-                worst = _BROKEN
-                break
-            for j in range(start, stop):
-                if indices[j] >= n_cols:
-                    worst = _BROKEN
-                elif j > start and indices[j] <= indices[j - np.uint64(1)]:
-                    worst = max(worst, _UNSORTED)
-        faults[k] = worst
+@exact_loop
+def _csr_fault(data, indices, indptr, n_cols):
+    """The worst fault of a matrix. Nothing is read that may be outside."""
+    worst = _ASCENDING
+    for i in range(len(indptr) - 1):
+        start, stop = indptr[i], indptr[i + 1]
+        if start > stop or stop > len(indices):
+            return _BROKEN
+        for j in range(start, stop):
+            if indices[j] >= n_cols:
+                return _BROKEN
+            if not np.isfinite(data[j]):
+                worst = max(worst, _INFINITE)
+            if j > start and indices[j] <= indices[j - np.uint64(1)]:
+                worst = max(worst, _UNSORTED)
+    return worst
 
 
 def _readonly(a: np.ndarray) -> np.ndarray:
@@ -251,15 +249,15 @@ def _checked_csr(X: Csr) -> Csr:
     )
     data = np.require(_as_kept(data, "X"), requirements=["C", "A"])
     csr = Csr(_readonly(data), _readonly(indices), _readonly(indptr), int(n_cols))
-    faults = np.zeros(chunk_count(len(indptr) - 1, 1), dtype=np.int64)
-    _csr_faults(csr.indices, csr.indptr, csr.n_cols, faults)
-    if faults.max() == _BROKEN:
+    worst = _csr_fault(csr.data, csr.indices, csr.indptr, csr.n_cols)
+    if worst == _BROKEN:
         raise InputError(
             f"a sparse X has an index outside its {len(indptr) - 1} rows, "
             f"{n_cols} columns or {len(data)} values"
         )
-    _require_finite(data, "X")
-    return csr if faults.max() == _ASCENDING else _sorted_csr(csr)
+    if worst == _INFINITE:
+        raise InputError("X must be finite, got NaN or infinity")
+    return csr if worst == _ASCENDING else _sorted_csr(csr)
 
 
 def _sorted_csr(X: Csr) -> Csr:
@@ -276,26 +274,18 @@ def _sorted_csr(X: Csr) -> Csr:
     return _checked_csr(Csr(copy.data, copy.indices, copy.indptr, X.n_cols))
 
 
-@exact_kernel
-def _infinities(values, counts):
-    """counts[k]: entries of chunk k that are NaN or infinite."""
-    n, n_chunks = len(values), len(counts)
-    for k in prange(n_chunks):
-        count = 0
-        for i in range(n * k // n_chunks, n * (k + 1) // n_chunks):
-            count += not np.isfinite(values[i])
-        counts[k] = count
+@exact_loop
+def _all_finite(values):
+    """Whether no entry is NaN or infinite: x − x is 0 for all others."""
+    total = 0.0
+    for i in range(len(values)):
+        total += values[i] - values[i]
+    return total == 0.0
 
 
 def _require_finite(values: np.ndarray, what: str) -> None:
-    if values.dtype.kind != "f":
-        return
-    counts = np.zeros(chunk_count(len(values), 1), dtype=np.int64)
-    _infinities(_readonly(values), counts)
-    if counts.any():
-        raise InputError(
-            f"{what} must be finite, got {counts.sum()} entries that are NaN or infinite"
-        )
+    if values.dtype.kind == "f" and not _all_finite(_readonly(values)):
+        raise InputError(f"{what} must be finite, got NaN or infinity")
 
 
 def as_vector(name: str, v, n: int) -> np.ndarray:

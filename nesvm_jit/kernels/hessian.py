@@ -15,7 +15,7 @@ from ..jit import (
     types,
 )
 from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, row_load, shape
-from .sums import add_parts, clear, column_blocks, row_sums
+from .sums import _collect, clear, row_sums
 
 PANEL = 256  # dense rows multiplied by one call of BLAS
 TILE = 256  # columns of H it fills at a time, of the lower triangle only
@@ -108,15 +108,18 @@ def _hessian_times_rows(X, d, v, lo, hi, g):
 
 
 @kernel
-def _hessian_times(X, d, v, parts, out):
-    """out = Σ d_i (x_i·v) x_i over the rows with d_i ≠ 0."""
+def _hessian_times_parts(X, d, v, parts):
     n, _ = shape(X)
     n_chunks = parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
         _hessian_times_rows(X, d, v, lo, hi, parts[k])
-    for block in prange(column_blocks(len(out))):
-        add_parts(parts, block, False, out)
+
+
+def _hessian_times(X, d, v, parts, out):
+    """out = Σ d_i (x_i·v) x_i over the rows with d_i ≠ 0."""
+    _hessian_times_parts(X, d, v, parts)
+    _collect(parts, False, out)
 
 
 def hessian_parts(X) -> np.ndarray:

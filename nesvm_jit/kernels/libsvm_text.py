@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..jit import exact_helper, exact_inline, exact_kernel, prange
+from ..jit import exact_helper, exact_inline, exact_kernel, exact_loop, prange
 from .decimal import BAD, HARD, parse_decimal, parse_digits
 
 NEWLINE, COLON, HASH, TAB, RETURN, SPACE = 10, 58, 35, 9, 13, 32
@@ -65,10 +65,10 @@ def _count_bytes(text, start, stop):
     return newlines, colons
 
 
-@exact_kernel
+@exact_loop
 def _count(text, blocks):
     """Newlines and colons of every block: upper bounds of its rows and cells."""
-    for b in prange(blocks.shape[0]):
+    for b in range(blocks.shape[0]):
         start, stop = blocks[b, START], min(blocks[b, STOP], len(text))
         newlines, colons = _count_bytes(text, start, stop)
         if stop > start and text[stop - 1] != NEWLINE:
@@ -147,66 +147,64 @@ def _parse_block(text, block, base, n_features, hard_room, cells):
     pos, end = block[START], min(block[STOP], len(text))
     row, last_row = block[FIRST_ROW], block[FIRST_ROW] + block[ROWS]
     cell, last_cell = block[FIRST_CELL], block[FIRST_CELL] + block[CELLS]
+    labels, stops, indices, values = cells.labels, cells.stops, cells.indices, cells.values
     n_hard = 0
     largest = -1
+    previous = -1
+    in_row = False
     block[CODE] = FINE
-    while pos < end:
+    while True:
         pos = _skip_blanks(text, pos, end)
         if _at_line_end(text, pos, end):
+            if in_row:
+                stops[row] = cell
+                row += 1
+                largest = max(largest, previous)
+                in_row = False
+            if pos >= end:
+                break
             pos = _next_line(text, pos, end)
             continue
-        value, stop, code = parse_decimal(text, pos, end)
-        if code == BAD or not _ends_token(text, stop, end):
-            return _fail(block, BAD_LABEL, pos, 0)
-        if not np.isfinite(value):
-            return _fail(block, NOT_FINITE, pos, 0)
-        if row >= last_row:
-            return _fail(block, NO_ROOM, pos, 0)
-        if code == HARD:
-            n_hard = _note_hard(cells.hard, hard_room, n_hard, -1 - row, pos, stop)
-        cells.labels[row] = value
-        pos = _skip_blanks(text, stop, end)
-        after = _skip_qid(text, pos, end)
-        if after < 0:
-            return _fail(block, BAD_QID, pos, 0)
-        pos = after
-        previous = -1
-        while not _at_line_end(text, pos, end):
-            start = pos
+        start = pos
+        if in_row:
             index, pos = parse_digits(text, pos, end, np.uint64(0))
-            if pos == start:
-                return _fail(block, BAD_INDEX, start, previous + base)
-            if pos >= end or text[pos] != COLON:
-                code = NO_COLON if _ends_token(text, pos, end) else BAD_INDEX
-                return _fail(block, code, start, previous + base)
-            if index > np.uint64(HIGHEST_INDEX) or pos - start > 19:
-                return _fail(block, TOO_LARGE, start, previous + base)
             column = np.int64(index) - base
-            if column < 0:
-                return _fail(block, TOO_SMALL, start, previous + base)
+            if pos == start or pos >= end or text[pos] != COLON:
+                whole = pos > start and _ends_token(text, pos, end)
+                return _fail(block, NO_COLON if whole else BAD_INDEX, start, 0)
+            if index > np.uint64(HIGHEST_INDEX) or pos - start > 19 or column >= n_features:
+                return _fail(block, TOO_LARGE, start, 0)
             if column <= previous:
-                return _fail(block, NOT_ASCENDING, start, previous + base)
-            if column >= n_features:
-                return _fail(block, TOO_LARGE, start, previous + base)
+                code = TOO_SMALL if column < 0 else NOT_ASCENDING
+                return _fail(block, code, start, previous + base)
             previous = column
             pos += 1
-            value, stop, code = parse_decimal(text, pos, end)
-            if code == BAD or not _ends_token(text, stop, end):
-                return _fail(block, BAD_VALUE, start, previous + base)
-            if cell >= last_cell:
-                return _fail(block, NO_ROOM, start, previous + base)
-            if code == HARD:
-                n_hard = _note_hard(cells.hard, hard_room, n_hard, cell, pos, stop)
-            cells.indices[cell] = column
-            cells.values[cell] = value
-            if not np.isfinite(cells.values[cell]):
-                return _fail(block, NOT_FINITE, start, previous + base)
+        value, stop, code = parse_decimal(text, pos, end)
+        if code == BAD or not _ends_token(text, stop, end):
+            return _fail(block, BAD_VALUE if in_row else BAD_LABEL, start, 0)
+        if row >= last_row or (in_row and cell >= last_cell):
+            return _fail(block, NO_ROOM, start, 0)
+        if code == HARD:
+            n_hard = _note_hard(
+                cells.hard, hard_room, n_hard, cell if in_row else -1 - row, pos, stop
+            )
+        if in_row:
+            indices[cell] = column
+            values[cell] = value
+            if not np.isfinite(values[cell]):
+                return _fail(block, NOT_FINITE, start, 0)
             cell += 1
-            pos = _skip_blanks(text, stop, end)
-        largest = max(largest, previous)
-        cells.stops[row] = cell
-        row += 1
-        pos = _next_line(text, pos, end)
+            pos = stop
+        else:
+            labels[row] = value
+            if not np.isfinite(value):
+                return _fail(block, NOT_FINITE, start, 0)
+            start = _skip_blanks(text, stop, end)
+            pos = _skip_qid(text, start, end)
+            if pos < 0:
+                return _fail(block, BAD_QID, start, 0)
+            in_row = True
+            previous = -1
     block[ROWS] = row - block[FIRST_ROW]
     block[CELLS] = cell - block[FIRST_CELL]
     block[LARGEST] = largest

@@ -17,22 +17,18 @@ def clear(v):
         v[j] = 0.0
 
 
-@helper
-def column_blocks(n):
-    """How many blocks of columns n partial sums are added up in."""
-    return (n + COLUMNS - 1) // COLUMNS
-
-
-@helper
-def add_parts(parts, block, keep, out):
-    """out_j = Σ_k parts[k, j] (plus what it held, if `keep`) in one block, in order of k."""
-    lo, hi = block * COLUMNS, min(len(out), (block + 1) * COLUMNS)
-    if not keep:
-        for j in range(lo, hi):
-            out[j] = 0.0
-    for k in range(parts.shape[0]):
-        for j in range(lo, hi):
-            out[j] += parts[k, j]
+@kernel
+def _collect(parts, keep, out):
+    """out_j = Σ_k parts[k, j] (plus what it held, if `keep`), always in the order of k."""
+    n = len(out)
+    for block in prange((n + COLUMNS - 1) // COLUMNS):
+        lo, hi = block * COLUMNS, min(n, (block + 1) * COLUMNS)
+        if not keep:
+            for j in range(lo, hi):
+                out[j] = 0.0
+        for k in range(parts.shape[0]):
+            for j in range(lo, hi):
+                out[j] += parts[k, j]
 
 
 def row_sums(X) -> np.ndarray:
@@ -80,27 +76,33 @@ def _accumulate_changed_rows(X, new, old, lo, hi, g):
 
 
 @kernel
-def _accumulate(X, a, parts, out):
-    """out = Σ a_i x_i over the rows with a_i ≠ 0."""
+def _accumulate_parts(X, a, parts):
     n, _ = shape(X)
     n_chunks = parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
         _accumulate_rows(X, a, lo, hi, parts[k])
-    for block in prange(column_blocks(len(out))):
-        add_parts(parts, block, False, out)
 
 
 @kernel
-def _accumulate_change(X, new, old, parts, out):
-    """out += Σ (new_i − old_i) x_i over the rows where they differ."""
+def _accumulate_change_parts(X, new, old, parts):
     n, _ = shape(X)
     n_chunks = parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
         _accumulate_changed_rows(X, new, old, lo, hi, parts[k])
-    for block in prange(column_blocks(len(out))):
-        add_parts(parts, block, True, out)
+
+
+def _accumulate(X, a, parts, out):
+    """out = Σ a_i x_i over the rows with a_i ≠ 0."""
+    _accumulate_parts(X, a, parts)
+    _collect(parts, False, out)
+
+
+def _accumulate_change(X, new, old, parts, out):
+    """out += Σ (new_i − old_i) x_i over the rows where they differ."""
+    _accumulate_change_parts(X, new, old, parts)
+    _collect(parts, True, out)
 
 
 def margins(X, w, b=0.0, out=None):

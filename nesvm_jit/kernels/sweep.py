@@ -8,7 +8,7 @@ from ..errors import InputError
 from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
 from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, shape
 from .projection import hinge_u, require_positive
-from .sums import add_parts, clear, column_blocks, row_sums
+from .sums import _collect, clear, row_sums
 
 HINGE, SQUARE = 0, 1
 LOSSES = {"hinge": HINGE, "square": SQUARE}
@@ -77,24 +77,22 @@ def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, g, scalars):
 
 
 @kernel
-def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
-    """One pass: r_i = 1 − y_i(x_i·w + b) → u_i, losses → Σ c_i y_i u_i x_i where u_i ≠ 0.
-
-    Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u.
-    """
+def _sweep_parts(X, rows, w, b, mu, loss, u, work):
     n, _ = shape(X)
     n_chunks = work.parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
         _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, work.parts[k], work.scalars[k])
-    for block in prange(column_blocks(len(ascent))):
-        add_parts(work.parts, block, False, ascent)
-    smoothed, true, total, g_b = 0.0, 0.0, 0.0, 0.0
-    for k in range(n_chunks):
-        smoothed += work.scalars[k, 0]
-        true += work.scalars[k, 1]
-        total += work.scalars[k, 2]
-        g_b += work.scalars[k, 3]
+
+
+def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
+    """One pass: r_i = 1 − y_i(x_i·w + b) → u_i, losses → Σ c_i y_i u_i x_i where u_i ≠ 0.
+
+    Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u.
+    """
+    _sweep_parts(X, rows, w, b, mu, loss, u, work)
+    _collect(work.parts, False, ascent)
+    smoothed, true, total, g_b = work.scalars[:, :4].sum(axis=0).tolist()
     return smoothed, true, total, g_b
 
 
