@@ -154,6 +154,13 @@ def _row_load(X, i, a, out):
     return _dense_load if isinstance(X, types.Array) else _csr_load
 
 
+def row_bytes(X: Matrix) -> int:
+    """What a row of X occupies, on average."""
+    n = max(1, shape(X)[0])
+    stored = X[:2] if isinstance(X, Csr) else (X,)
+    return sum(a.nbytes for a in stored) // n
+
+
 # ---------------------------------------------------------------- the public edge
 
 _ASCENDING, _UNSORTED, _INFINITE, _BROKEN = range(4)

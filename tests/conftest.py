@@ -7,7 +7,7 @@ from scipy.sparse import csr_matrix
 
 PURE = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 if PURE:  # compiled code wraps around silently, NumPy's scalars warn
-    np.seterr(over="ignore")
+    np.seterr(over="ignore", invalid="ignore")
 
 settings.register_profile(
     "default",

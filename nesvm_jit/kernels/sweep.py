@@ -6,11 +6,12 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
-from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, shape
+from ..matrix import as_matrix, as_vector, output, row_axpy, row_bytes, row_dot, shape
 from .projection import hinge_u, require_positive
 from .sums import _collect, clear, row_sums
 
 HINGE, SQUARE = 0, 1
+CACHE_BYTES = 1 << 14
 LOSSES = {"hinge": HINGE, "square": SQUARE}
 
 
@@ -23,10 +24,12 @@ class Rows(NamedTuple):
 
 
 class Work(NamedTuple):
-    """Room for a pass: partial gradients, and partial (smoothed loss, loss, Σ c u, Σ c y u)."""
+    """Room for a pass: partial gradients, and partial (smoothed loss, loss, Σ c u, Σ c y u);
+    and how many rows fit a fast cache together."""
 
     parts: np.ndarray
     scalars: np.ndarray
+    at_once: int
 
 
 class Sweep(NamedTuple):
@@ -52,24 +55,30 @@ def _loss_at(r, mu_s, loss):
 
 
 @helper
-def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, g, scalars):
+def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, at_once, u, g, scalars):
     clear(g)
-    smoothed = 0.0
-    true = 0.0
-    total = 0.0
-    g_b = 0.0
-    for i in range(lo, hi):
-        y, c = rows.y[i], rows.c[i]
-        r = 1.0 - y * (row_dot(X, i, w) + b)
-        u_i, h_mu, h = _loss_at(r, mu * rows.s[i], loss)
-        u[i] = u_i
-        smoothed += c * h_mu
-        true += c * h
-        total += c * u_i
-        a = c * y * u_i
-        if a != 0.0:
+    smoothed, true, total, g_b = 0.0, 0.0, 0.0, 0.0
+    active = np.empty(at_once, np.int64)
+    weight = np.empty(at_once)
+    for first in range(lo, hi, at_once):
+        # u of a few rows, then their gradient while they are in the cache: a branch on u right
+        # after x·w is a coin toss that waits for the whole product, 1.7 × the time on a9a
+        n_active = 0
+        for i in range(first, min(first + at_once, hi)):
+            y, c = rows.y[i], rows.c[i]
+            r = 1.0 - y * (row_dot(X, i, w) + b)
+            u_i, h_mu, h = _loss_at(r, mu * rows.s[i], loss)
+            u[i] = u_i
+            smoothed += c * h_mu
+            true += c * h
+            total += c * u_i
+            a = c * y * u_i
             g_b += a
-            row_axpy(X, i, a, g)
+            active[n_active] = i
+            weight[n_active] = a
+            n_active += a != 0.0
+        for k in range(n_active):
+            row_axpy(X, active[k], weight[k], g)
     scalars[0] = smoothed
     scalars[1] = true
     scalars[2] = total
@@ -82,7 +91,9 @@ def _sweep_parts(X, rows, w, b, mu, loss, u, work):
     n_chunks = work.parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
-        _sweep_rows(X, rows, w, b, mu, loss, lo, hi, u, work.parts[k], work.scalars[k])
+        _sweep_rows(
+            X, rows, w, b, mu, loss, lo, hi, work.at_once, u, work.parts[k], work.scalars[k]
+        )
 
 
 def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
@@ -99,7 +110,8 @@ def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
 def sweep_work(X) -> Work:
     """Room for passes over X, to be made once."""
     parts = row_sums(X)
-    return Work(parts, partial_sums(parts.shape[0], 4))
+    at_once = int(max(1, min(64, CACHE_BYTES // max(1, row_bytes(X)))))
+    return Work(parts, partial_sums(parts.shape[0], 4), at_once)
 
 
 def as_rows(y, c, s, n: int) -> Rows:
