@@ -15,7 +15,9 @@ _HOME = {
     "get_threads": ".jit",
     "kernels": ".kernels",
     "read_libsvm": ".files.libsvm",
+    "Solution": ".solve",
     "set_threads": ".jit",
+    "solve": ".solve",
     "write_libsvm": ".files.libsvm",
 }
 
@@ -23,11 +25,13 @@ __all__ = [
     "FormatError",
     "InputError",
     "NesvmError",
+    "Solution",
     "__version__",
     "get_threads",
     "kernels",
     "read_libsvm",
     "set_threads",
+    "solve",
     "write_libsvm",
 ]
 
@@ -36,6 +40,7 @@ if TYPE_CHECKING:
     from .errors import FormatError, InputError, NesvmError
     from .files.libsvm import read_libsvm, write_libsvm
     from .jit import get_threads, set_threads
+    from .solve import Solution, solve
 
 
 def __getattr__(name: str):

@@ -7,11 +7,13 @@ sources, versions, CPU, flags, signature), its content carries a checksum, and i
 rename: a reader finds the right code whole, or nothing, and nothing means "compile".
 """
 
+import contextlib
 import hashlib
 import os
 import pickle
 import sys
 import tempfile
+import threading
 import time
 from functools import lru_cache
 from pathlib import Path
@@ -74,29 +76,29 @@ def _is_ours(folder: Path) -> bool:
 
 
 @lru_cache
-def cache_folder() -> Path | None:
-    """The folder for this version's code: the first that can be written, else one that can be
-    read, else None (compile in every process, never fail)."""
-    readable = None
+def cache_folders() -> tuple[Path | None, list[Path]]:
+    """Where this version's code is written, and where it is looked for.
+
+    Written to the first folder that allows it (None: compile in every process, never fail);
+    read from that one and from those before it that can only be read.
+    """
+    readable = []
     for base in _base_folders():
         folder = base / SOURCE_DIGEST
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
         try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
             if not _is_ours(folder):
                 continue
+            readable.append(folder)
             with tempfile.TemporaryFile(dir=folder):
                 pass
             os.utime(folder)
         except OSError:
-            try:
-                if readable is None and folder.is_dir() and _is_ours(folder):
-                    readable = folder
-            except OSError:
-                pass
             continue
         _prune(base, folder)
-        return folder
-    return readable
+        return folder, readable
+    return None, readable
 
 
 def _prune(base: Path, current: Path) -> None:
@@ -124,7 +126,7 @@ class CodeCache(_Cache):
 
     @property
     def cache_path(self):
-        return str(cache_folder())
+        return str(cache_folders()[0])
 
     def enable(self):
         pass
@@ -135,39 +137,31 @@ class CodeCache(_Cache):
     def flush(self):
         pass
 
-    def _path(self, sig, codegen) -> Path | None:
-        folder = cache_folder()
-        if folder is None:
-            return None
+    def _file(self, sig, codegen) -> str:
         key = repr((self._name, self._variant, str(sig), codegen.magic_tuple()))
-        return folder / (hashlib.sha256(key.encode()).hexdigest()[:40] + ".nsc")
+        return hashlib.sha256(key.encode()).hexdigest()[:40] + ".nsc"
 
     def load_overload(self, sig, target_context):
         target_context.refresh()
-        path = self._path(sig, target_context.codegen())
-        if path is None:
-            return None
-        try:
-            blob = path.read_bytes()
-            if hashlib.sha256(blob[_CHECKSUM:]).digest() != blob[:_CHECKSUM]:
-                return None
-            return CompileResult._rebuild(target_context, *pickle.loads(blob[_CHECKSUM:]))
-        except Exception:  # a cache must never be the reason that a program fails
-            return None
+        name = self._file(sig, target_context.codegen())
+        for folder in cache_folders()[1]:
+            try:
+                blob = (folder / name).read_bytes()
+                if hashlib.sha256(blob[_CHECKSUM:]).digest() == blob[:_CHECKSUM]:
+                    return CompileResult._rebuild(target_context, *pickle.loads(blob[_CHECKSUM:]))
+            except Exception:  # a cache must never be the reason that a program fails
+                continue
+        return None
 
     def save_overload(self, sig, cres):
-        if cres.library.has_dynamic_globals or any(not x.can_cache for x in cres.lifted):
+        folder = cache_folders()[0]
+        if folder is None or cres.library.has_dynamic_globals:
             return
-        path = self._path(sig, cres.codegen)
-        if path is None:
-            return
-        temporary = None
+        temporary = folder / f"{os.getpid()}-{threading.get_ident()}.part"
         try:
             payload = dumps(cres._reduce())
-            with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as f:
-                temporary = f.name
-                f.write(hashlib.sha256(payload).digest() + payload)
-            os.replace(temporary, path)
+            temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
+            os.replace(temporary, folder / self._file(sig, cres.codegen))
         except Exception:
-            if temporary is not None and os.path.exists(temporary):
-                os.unlink(temporary)
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)

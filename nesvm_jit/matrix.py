@@ -209,7 +209,7 @@ def _unsigned(a: np.ndarray) -> np.ndarray:
     return a.view(np.dtype(f"u{a.dtype.itemsize}"))
 
 
-def as_matrix(X) -> Matrix:
+def as_matrix(X, name: str = "X") -> Matrix:
     """The view of X that kernels read: a C-ordered read-only array, or a `Csr`.
 
     Takes arrays, memory maps, anything `np.asarray` takes, and every scipy sparse format.
@@ -218,31 +218,40 @@ def as_matrix(X) -> Matrix:
     and every entry must be finite.
     """
     if isinstance(X, Csr):
-        return _checked_csr(X)
+        return _checked_csr(X, name)
     if hasattr(X, "tocsr") and hasattr(X, "nnz"):
         if len(X.shape) != 2:
-            raise InputError(f"X must have 2 dimensions, got {len(X.shape)}")
+            raise InputError(f"{name} must have 2 dimensions, got {len(X.shape)}")
         X = X.tocsr()
-        return _checked_csr(Csr(X.data, X.indices, X.indptr, int(X.shape[1])))
+        if len(X.indptr) != X.shape[0] + 1 or X.indptr[0] != 0:
+            raise InputError(f"a sparse {name} must have an indptr from 0 on, one more than rows")
+        return _checked_csr(Csr(X.data, X.indices, X.indptr, int(X.shape[1])), name)
+    _refuse_masked(X, name)
     try:
         X = np.asarray(X)
     except ValueError as e:
-        raise InputError(f"X must be a matrix of numbers: {e}") from None
+        raise InputError(f"{name} must be a matrix of numbers: {e}") from None
     if X.ndim != 2:
-        raise InputError(f"X must have 2 dimensions, got {X.ndim}")
-    dense = np.require(_as_kept(X, "X"), requirements=["C", "A"])
-    _require_finite(dense.reshape(-1), "X")
+        raise InputError(f"{name} must have 2 dimensions, got {X.ndim}")
+    dense = np.require(_as_kept(X, name), requirements=["C", "A"])
+    if dense.dtype.kind == "f" and not _all_finite(_readonly(dense.reshape(-1))):
+        raise InputError(f"{name} must be finite, got NaN or infinity")
     return _readonly(dense)
 
 
-def _checked_csr(X: Csr) -> Csr:
+def _refuse_masked(v, name: str) -> None:
+    if np.ma.is_masked(v):
+        raise InputError(f"{name} must not have masked entries")
+
+
+def _checked_csr(X: Csr, name: str) -> Csr:
     data, indices, indptr = (np.asarray(a) for a in X[:3])
     if data.ndim != 1 or indices.ndim != 1 or indptr.ndim != 1 or len(indptr) < 1:
-        raise InputError("a sparse X must have data, indices and indptr of one dimension")
+        raise InputError(f"a sparse {name} must have data, indices and indptr of one dimension")
     if len(data) != len(indices):
-        raise InputError(f"a sparse X has {len(data)} values but {len(indices)} indices")
+        raise InputError(f"a sparse {name} has {len(data)} values but {len(indices)} indices")
     if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-        raise InputError("a sparse X must have whole numbers as indices and indptr")
+        raise InputError(f"a sparse {name} must have whole numbers as indices and indptr")
     n_cols = X.n_cols
     if not 0 <= n_cols < 2**62:
         raise InputError(f"the number of columns must be from 0 to 2^62, got {n_cols}")
@@ -254,20 +263,20 @@ def _checked_csr(X: Csr) -> Csr:
         else a.astype(f"i{np.dtype(index).itemsize}").view(index)
         for a in (indices, indptr)
     )
-    data = np.require(_as_kept(data, "X"), requirements=["C", "A"])
+    data = np.require(_as_kept(data, name), requirements=["C", "A"])
     csr = Csr(_readonly(data), _readonly(indices), _readonly(indptr), int(n_cols))
     worst = _csr_fault(csr.data, csr.indices, csr.indptr, csr.n_cols)
     if worst == _BROKEN:
         raise InputError(
-            f"a sparse X has an index outside its {len(indptr) - 1} rows, "
+            f"a sparse {name} has an index outside its {len(indptr) - 1} rows, "
             f"{n_cols} columns or {len(data)} values"
         )
     if worst == _INFINITE:
-        raise InputError("X must be finite, got NaN or infinity")
-    return csr if worst == _ASCENDING else _sorted_csr(csr)
+        raise InputError(f"{name} must be finite, got NaN or infinity")
+    return csr if worst == _ASCENDING else _sorted_csr(csr, name)
 
 
-def _sorted_csr(X: Csr) -> Csr:
+def _sorted_csr(X: Csr, name: str) -> Csr:
     """A copy of X with ascending columns and duplicates added up."""
     from scipy.sparse import csr_matrix
 
@@ -278,7 +287,7 @@ def _sorted_csr(X: Csr) -> Csr:
         (arrays[0].astype(wide), *arrays[1:]), shape=(len(X.indptr) - 1, X.n_cols), copy=True
     )
     copy.sum_duplicates()
-    return _checked_csr(Csr(copy.data, copy.indices, copy.indptr, X.n_cols))
+    return _checked_csr(Csr(copy.data, copy.indices, copy.indptr, X.n_cols), name)
 
 
 @exact_loop
@@ -290,24 +299,45 @@ def _all_finite(values):
     return total == 0.0
 
 
-def _require_finite(values: np.ndarray, what: str) -> None:
-    if values.dtype.kind == "f" and not _all_finite(_readonly(values)):
-        raise InputError(f"{what} must be finite, got NaN or infinity")
-
-
-def as_vector(name: str, v, n: int) -> np.ndarray:
-    """`v` as n contiguous, finite float64 numbers; a scalar is repeated."""
+def as_vector(name: str, v, n: int | None = None) -> np.ndarray:
+    """`v` as contiguous, finite float64 numbers, n of them; a scalar is repeated n times."""
+    _refuse_masked(v, name)
     try:
-        a = np.asarray(v, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must hold real numbers, got {v!r:.60}") from None
-    if a.ndim == 0:
+        a = np.asarray(v)
+        if a.dtype.kind not in "biufO" or v is None:
+            raise TypeError
+        a = a.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        shown = " ".join(f"{v!r:.60}".split())
+        raise InputError(f"{name} must hold real numbers, got {shown}") from None
+    if a.ndim == 0 and n is not None:
         a = np.full(n, a)
-    if a.shape != (n,):
-        raise InputError(f"{name} must have length {n}, got shape {a.shape}")
+    if a.ndim != 1 or (n is not None and len(a) != n):
+        wanted = "one dimension" if n is None else f"length {n}"
+        raise InputError(f"{name} must have {wanted}, got shape {a.shape}")
     if not np.isfinite(a).all():
         raise InputError(f"{name} must be finite, got NaN or infinity")
     return np.require(a, requirements=["C", "A", "W"])
+
+
+def as_number(name: str, value) -> float:
+    """A finite real number."""
+    return float(as_vector(name, value, 1)[0]) if np.ndim(value) == 0 else _no_number(name, value)
+
+
+def _no_number(name: str, value):
+    raise InputError(f"{name} must be one number, got shape {np.shape(value)}")
+
+
+def as_precision(dtype) -> np.dtype:
+    """float64 or float32."""
+    try:
+        kind = np.dtype(dtype)
+    except TypeError:
+        kind = None
+    if kind not in (np.float64, np.float32):
+        raise InputError(f"dtype must be float64 or float32, got {kind or dtype!r}")
+    return kind
 
 
 def output(name: str, v: np.ndarray | None, size: tuple[int, ...]) -> np.ndarray:

@@ -107,25 +107,23 @@ def test_damaged_cache_files_are_compiled_anew(tmp_path):
 def test_many_processes_may_fill_one_cache_at_once(tmp_path):
     processes = [start(PROJECT, tmp_path) for _ in range(6)]
     assert {lines(p)[0] for p in processes} == {ANSWER}
-    assert not list(tmp_path.rglob("tmp*"))
+    assert not list(tmp_path.rglob("*.part"))
     assert run(PROJECT, tmp_path) == [ANSWER, "1 0"]
 
 
-def test_no_folder_can_be_written(monkeypatch):
-    monkeypatch.setattr(codecache, "_base_folders", lambda: [Path(os.devnull) / "x"])
-    assert codecache.cache_folder.__wrapped__() is None
-    cache = codecache.CodeCache(test_no_folder_can_be_written, "v")
-    monkeypatch.setattr(codecache, "cache_folder", lambda: None)
-    assert cache._path("sig", None) is None
+def test_no_folder_can_be_written(tmp_path):
+    (tmp_path / "file").touch()
+    nowhere = {"HOME": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file")}
+    program = "import tempfile; tempfile.tempdir = '/nowhere'\n" + PROJECT
+    assert run(program, tmp_path / "file", **nowhere) == [ANSWER, "0 1"]
 
 
-def test_a_read_only_folder_is_read(tmp_path, monkeypatch):
-    def refuse(**_):
-        raise PermissionError
-
-    monkeypatch.setattr(codecache, "_base_folders", lambda: [tmp_path])
-    monkeypatch.setattr(codecache.tempfile, "TemporaryFile", refuse)
-    assert codecache.cache_folder.__wrapped__() == tmp_path / codecache.SOURCE_DIGEST
+def test_a_read_only_folder_is_read(tmp_path):
+    run(PROJECT, tmp_path)
+    refuse = (
+        "import tempfile\ndef refuse(**_): raise PermissionError\ntempfile.TemporaryFile = refuse\n"
+    )
+    assert run(refuse + PROJECT, tmp_path) == [ANSWER, "1 0"]
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners")
@@ -133,7 +131,7 @@ def test_a_folder_that_others_can_fill_is_not_trusted(tmp_path, monkeypatch):
     (tmp_path / codecache.SOURCE_DIGEST).mkdir()
     (tmp_path / codecache.SOURCE_DIGEST).chmod(0o777)
     monkeypatch.setattr(codecache, "_base_folders", lambda: [tmp_path])
-    assert codecache.cache_folder.__wrapped__() is None
+    assert codecache.cache_folders.__wrapped__() == (None, [])
 
 
 def test_code_of_old_versions_is_dropped(tmp_path):

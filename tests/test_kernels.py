@@ -128,6 +128,17 @@ def test_gram_of_thin_rows_does_not_spread_them_out(threads):
     )
 
 
+@pytest.mark.parametrize(("shift", "dtype"), [(3000.0, np.float32), (1e8, np.float64)])
+def test_rbf_does_not_depend_on_where_the_data_lie(shift, dtype):
+    K = kernels.gram(np.array([[shift], [shift + 1]]), gamma=1.0, dtype=dtype)
+    np.testing.assert_allclose(K[0, 1], np.exp(-1), rtol=1e-5)
+
+
+def test_margins_may_be_written_over_w():
+    w = np.array([1.0, 2.0, 3.0])
+    assert kernels.margins(np.arange(9.0).reshape(3, 3), w, out=w).tolist() == [8, 26, 44]
+
+
 def test_rbf_of_far_points_is_zero_and_of_equal_points_one():
     K = kernels.gram(np.array([[0.0], [1e4], [1e4]]), gamma=1.0)
     np.testing.assert_allclose(K, [[1, 0, 0], [0, 1, 1], [0, 1, 1]], atol=1e-12)
@@ -183,7 +194,20 @@ def test_empty_rows_columns_and_matrices(kind):
         (lambda X: kernels.accumulate(X, [1, 1], out=np.zeros(3)), r"out must be a writable"),
         (lambda X: kernels.gram(X, kernel="tanh"), "kernel must be one of poly, rbf"),
         (lambda X: kernels.gram(X, gamma=-1), "gamma must be positive, got -1"),
-        (lambda X: kernels.gram(X, gamma=np.inf), "gamma and coef0 must be finite"),
+        (lambda X: kernels.gram(X, gamma=np.inf), "gamma must be finite"),
+        (lambda X: kernels.gram(X, gamma="scale"), "gamma must hold real numbers, got 'scale'"),
+        (lambda X: kernels.gram(X * 1e200), "squares can be added up"),
+        (lambda X: kernels.gram(X, X * np.nan), "Z must be finite"),
+        (lambda X: kernels.gram(X, dtype="foo"), "dtype must be float64 or float32, got 'foo'"),
+        (lambda X: kernels.margins(X, [1, 2], b=None), "b must hold real numbers, got None"),
+        (lambda X: kernels.margins(X, [1, 2], b=np.nan), "b must be finite"),
+        (lambda X: kernels.margins(X, [1j, 2]), "w must hold real numbers"),
+        (lambda X: kernels.margins(X, ["1", "2"]), "w must hold real numbers"),
+        (lambda X: kernels.margins(X, [10**400, 1]), "w must hold real numbers"),
+        (lambda X: kernels.margins(np.ma.masked_array(X, X), [1, 2]), "masked"),
+        (lambda X: kernels.sweep(X, [1, 1], [0, 0], mu=[1]), "mu must be one number"),
+        (lambda X: kernels.project_l1([0.0], 5e-324), "mu must be from 1e-100 to 1e[+]100"),
+        (lambda X: kernels.project_l1(X), "w must have one dimension"),
         (lambda X: kernels.gram(X, degree=1.5), "degree must be a whole number"),
         (lambda X: kernels.gram(X, dtype=int), "dtype must be float64 or float32"),
         (lambda X: kernels.gram(X, np.eye(3)), "same number of columns, got 2 and 3"),

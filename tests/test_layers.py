@@ -15,9 +15,12 @@ LEVELS = {
     "matrix": 3,
     "kernels": 4,
     "files": 5,
-    "warm": 6,
-    "cli": 7,
-    "__main__": 8,
+    "models": 5,
+    "solvers": 6,
+    "solve": 7,
+    "warm": 8,
+    "cli": 9,
+    "__main__": 10,
 }
 COMPILERS = {"numba", "llvmlite"}
 MAY_IMPORT_COMPILERS = {"codecache.py", "jit.py", "bits.py"}

@@ -7,6 +7,7 @@ import lzma
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -135,6 +136,8 @@ def test_width_and_precision():
     for bad in (-1, 1.5, True, 2**40):
         with pytest.raises(InputError, match="n_features must be a whole number"):
             read(b"1\n", n_features=bad)
+    with pytest.raises(InputError, match="zero_based must be True or False, got 'auto'"):
+        read(b"1\n", zero_based="auto")
     with pytest.raises(InputError, match="dtype must be float64 or float32, got int32"):
         read(b"1\n", dtype=np.int32)
 
@@ -168,7 +171,7 @@ def test_files_plain_and_compressed(tmp_path, name):
 
 
 def test_files_that_are_none(tmp_path):
-    with pytest.raises(FormatError, match="none: No such file or directory"):
+    with pytest.raises(FormatError, match="none: cannot be read: No such file or directory"):
         read_libsvm(tmp_path / "none")
     with pytest.raises(FormatError, match="Is a directory"):
         read_libsvm(tmp_path)
@@ -247,6 +250,19 @@ def test_written_files(tmp_path, name):
         assert (tmp_path / name).read_bytes() == b"1 1:1.5\n-1 2:1e-300\n"
 
 
+def test_permissions_pipes_and_devices_are_left_as_they_are(tmp_path):
+    path = tmp_path / "private"
+    path.touch(mode=0o600)
+    write_libsvm(path, np.eye(2), [1, 2])
+    assert path.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(tmp_path / "pipe")
+    with ThreadPoolExecutor(1) as pool:
+        got = pool.submit((tmp_path / "pipe").read_bytes)
+        write_libsvm(tmp_path / "pipe", np.eye(2), [1, 2])
+        assert got.result(timeout=60) == b"1 1:1\n2 2:1\n"
+    assert (tmp_path / "pipe").is_fifo()
+
+
 def test_failed_writing_leaves_the_old_file(tmp_path):
     path = tmp_path / "a"
     write_libsvm(path, np.eye(2), [1, 2])
@@ -260,8 +276,13 @@ def test_failed_writing_leaves_the_old_file(tmp_path):
     with pytest.raises(NesvmError, match="cannot be written: No such file or directory"):
         write_libsvm(tmp_path / "no" / "a", np.eye(2), [1, 2])
     if os.path.exists("/dev/full"):
-        with pytest.raises(NesvmError, match="cannot be written"):
-            write_libsvm("/dev/full/a", np.eye(2), [1, 2])
+        with pytest.raises(NesvmError, match="cannot be written: No space left on device"):
+            write_libsvm("/dev/full", np.eye(2), [1, 2])
+    for path, message in ((None, "a file name is required"), ("a\0", "embedded null")):
+        with pytest.raises(NesvmError, match=message):
+            write_libsvm(path, np.eye(2), [1, 2])
+    with pytest.raises(InputError, match="at least one row"):
+        write_libsvm(tmp_path / "b", np.zeros((0, 2)), [])
     assert os.listdir(tmp_path) == ["a"]
 
 

@@ -106,6 +106,8 @@ def test_entries_beyond_two_to_the_31(tmp_path):
         (lambda X: X.indptr.__setitem__(3, 10**6), "index outside"),
         (lambda X: X.indptr.__setitem__(3, -5), "index outside"),
         (lambda X: X.indptr.__setitem__(-1, X.nnz + 1), "index outside"),
+        (lambda X: X.indptr.__setitem__(0, 1), "indptr from 0"),
+        (lambda X: setattr(X, "indptr", X.indptr[:-1]), "indptr from 0"),
         (lambda X: X.data.__setitem__(2, np.nan), "finite, got NaN"),
         (lambda X: X.data.__setitem__(2, -np.inf), "finite, got NaN"),
     ],

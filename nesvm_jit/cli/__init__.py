@@ -27,7 +27,10 @@ def main():
         command(standalone_mode=False)
     except click.exceptions.Exit as e:
         sys.exit(e.exit_code)
-    except click.exceptions.Abort:
+    except click.exceptions.NoArgsIsHelpError as e:
+        click.echo(e.ctx.get_help() if e.ctx else "", err=True)
+        sys.exit(2)
+    except (click.exceptions.Abort, KeyboardInterrupt):
         fail("interrupted", 130)
     except click.ClickException as e:
         fail(e.format_message(), e.exit_code)

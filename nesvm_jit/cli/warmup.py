@@ -1,10 +1,23 @@
 """`nesvm-jit warmup`."""
 
+import signal
 import time
 
 import click
 
 from .options import quiet, threads
+
+
+def _note_interrupts() -> list[int]:
+    """A list that Ctrl-C adds to, besides what it does anyway."""
+    asked: list[int] = []
+
+    def note(number, _):
+        asked.append(number)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+    return asked
 
 
 @click.command()
@@ -21,17 +34,20 @@ def warmup(quiet):
       nesvm-jit warmup
       NESVM_JIT_CACHE_DIR=/opt/nesvm-cache nesvm-jit warmup
     """
-    from ..codecache import cache_folder, caching_enabled
+    from ..codecache import cache_folders, caching_enabled
     from ..warm import steps
 
+    asked = _note_interrupts()
     start = time.perf_counter()
     todo = list(steps())
     for k, (name, run) in enumerate(todo, 1):
         began = time.perf_counter()
         run()
+        if asked:  # Ctrl-C inside the compiler's own callbacks is lost there
+            raise KeyboardInterrupt
         if not quiet:
             click.echo(f"{k:3d}/{len(todo)}  {name:32s} {time.perf_counter() - began:6.2f} s")
     if not quiet:
-        folder = cache_folder() if caching_enabled() else None
+        folder = cache_folders()[0] if caching_enabled() else None
         where = f"kept in {folder}" if folder else "not kept: caching is off or has no folder"
         click.echo(f"{len(todo)} kernels ready in {time.perf_counter() - start:.1f} s, {where}")

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..errors import FormatError, InputError
 from ..kernels import libsvm_text as lt
-from ..matrix import Csr, as_matrix, as_vector, shape
+from ..matrix import Csr, as_matrix, as_precision, as_vector, shape
 from .text import decompressed, display_name, writing
 
 if TYPE_CHECKING:
@@ -33,10 +33,8 @@ def read_libsvm(
     Comments (`# …`), `qid:N`, blank lines, CRLF and a missing last newline are accepted;
     anything else that is not a row raises FormatError: ``file:line: what``.
     """
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float64, np.float32):
-        raise InputError(f"dtype must be float64 or float32, got {dtype}")
-    base = 0 if zero_based else 1
+    dtype = as_precision(dtype)
+    base = _base(zero_based)
     widest = lt.HIGHEST_INDEX + 1 - base
     if n_features is None:
         limit = widest
@@ -51,6 +49,12 @@ def read_libsvm(
     return _parse_text(_text_of(path, name), name, base, limit, n_features, dtype)
 
 
+def _base(zero_based: bool) -> int:
+    if not isinstance(zero_based, (bool, np.bool_)):
+        raise InputError(f"zero_based must be True or False, got {zero_based!r}")
+    return 0 if zero_based else 1
+
+
 def _text_of(path, name: str) -> np.ndarray:
     """The bytes of `path` as a read-only uint8 array, memory-mapped when they can be."""
     try:
@@ -63,7 +67,7 @@ def _text_of(path, name: str) -> np.ndarray:
                 data = _mapped_or_read(f)
         return np.frombuffer(decompressed(data), dtype=np.uint8)
     except OSError as e:
-        raise FormatError(f"{name}: {e.strerror or e}") from None
+        raise FormatError(f"{name}: cannot be read: {e.strerror or e}") from None
     except (EOFError, ValueError, TypeError) as e:
         raise FormatError(f"{name}: {e}") from None
 
@@ -199,7 +203,8 @@ def _explain(text, name, block, base, n_features, dtype) -> str:
     previous = int(block[lt.PREVIOUS])
     highest = lt.HIGHEST_INDEX if n_features is None else n_features - 1 + base
     what = {
-        lt.BAD_LABEL: f"label must be a decimal number, got {token}",
+        lt.BAD_LABEL: f"label must be a decimal number, got {token}"
+        + (" (a byte order mark: save as plain ASCII)" if text[0] >= 0xEF and pos == 0 else ""),
         lt.BAD_INDEX: f"index:value required with a whole number as index, got {token}",
         lt.NO_COLON: f"index:value required, got {token} without a colon",
         lt.BAD_VALUE: f"value must be a decimal number, got {token}",
@@ -226,8 +231,10 @@ def write_libsvm(path: Any, X, y, zero_based: bool = False) -> None:
     """
     X = as_matrix(X)
     n, p = shape(X)
+    if n == 0:
+        raise InputError("X must have at least one row to be written")
     y = as_vector("y", y, n)
-    base = 0 if zero_based else 1
+    base = _base(zero_based)
     if p - 1 + base > lt.HIGHEST_INDEX:
         raise InputError(f"X must have at most {lt.HIGHEST_INDEX + 1 - base} columns, got {p}")
     with writing(path) as f:

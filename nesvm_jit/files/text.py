@@ -16,13 +16,15 @@ _ENDING = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
 
 
 def display_name(path) -> str:
-    """How messages call `path`."""
+    """How messages call `path`, in one line."""
     if hasattr(path, "read") or hasattr(path, "write"):
-        return str(getattr(path, "name", "<file object>"))
-    try:
-        return "<standard input>" if path == "-" else os.fsdecode(path)
-    except TypeError:
-        raise InputError(f"a file name is required, got {path!r:.60}") from None
+        name = str(getattr(path, "name", "<file object>"))
+    else:
+        try:
+            name = "<standard input>" if path == "-" else os.fsdecode(path)
+        except TypeError:
+            raise InputError(f"a file name is required, got {path!r:.60}") from None
+    return name if name.isprintable() else repr(name)
 
 
 def decompressed(data):
@@ -42,7 +44,10 @@ def decompressed(data):
 
 @contextlib.contextmanager
 def writing(path):
-    """A binary file to write to; a named one appears whole, under its name, or not at all."""
+    """A binary file to write to; a named one appears whole, under its name, or not at all.
+
+    What exists and is no regular file (a pipe, a device) is written into, not replaced.
+    """
     if hasattr(path, "write"):
         yield path
         return
@@ -50,28 +55,42 @@ def writing(path):
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
-    path = os.fspath(path)
-    opener = next((m for ending, m in _ENDING.items() if path.endswith(ending)), None)
+    name = display_name(path)
     try:
-        folder = os.path.dirname(os.path.realpath(path))
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".", suffix=".part")
-        try:
-            with os.fdopen(handle, "wb") as raw:
-                if opener is None:
-                    yield raw
-                else:
-                    with opener.open(raw, "wb") as packed:
-                        yield packed
-                raw.flush()
-                os.fsync(raw.fileno())
-            os.chmod(temporary, 0o666 & ~_umask())
-            os.replace(temporary, os.path.realpath(path))
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
+        target = os.path.realpath(path)
+        if os.path.exists(target) and not os.path.isfile(target):
+            with open(target, "wb") as special:
+                yield special
+        else:
+            with _replacing(target) as regular:
+                yield regular
+    except (OSError, ValueError) as e:
+        if isinstance(e, NesvmError):
             raise
-    except OSError as e:
-        raise NesvmError(f"{path}: cannot be written: {e.strerror or e}") from None
+        raise NesvmError(f"{name}: cannot be written: {getattr(e, 'strerror', e) or e}") from None
+
+
+@contextlib.contextmanager
+def _replacing(target: str):
+    """A temporary file beside `target` that takes its place, and its permissions, at the end."""
+    opener = next((m for ending, m in _ENDING.items() if target.endswith(ending)), None)
+    mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as raw:
+            if opener is None:
+                yield raw
+            else:
+                with opener.open(raw, "wb") as packed:
+                    yield packed
+            raw.flush()
+            os.fsync(raw.fileno())
+        os.chmod(temporary, mode)
+        os.replace(temporary, target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
 
 
 def _umask() -> int:

@@ -6,9 +6,17 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import exact_inline, helper, kernel, one_blas_thread, overload, prange, types
-from ..matrix import Csr, as_matrix, row_dot, row_load, shape
-from .projection import require_positive
-from .sums import row_norms
+from ..matrix import (
+    Csr,
+    as_matrix,
+    as_number,
+    as_precision,
+    row_dot,
+    row_load,
+    shape,
+)
+from .projection import require_scale
+from .sums import accumulate, row_norms
 
 POLY, RBF = 1, 2
 KERNELS = {"poly": POLY, "rbf": RBF}
@@ -16,6 +24,7 @@ TILE = 256
 TILE_CELLS = 1 << 19  # of a dense tile of rows, in each thread
 THIN = 0.03  # below this density a tile of rows is not spread out for BLAS
 THIN_TILE = (32, 8192)
+HIGHEST_DEGREE = 1000
 
 
 class Spec(NamedTuple):
@@ -94,42 +103,63 @@ def _exp_nonpositive(x):
 
 
 @helper
-def _thick_dots(X, i0, i1, Z, j0, j1, out):
-    """out = X_I Z_Jᵀ through BLAS, both tiles of rows spread out dense."""
-    _, p = shape(X)
-    a = np.empty((i1 - i0, p), out.dtype)
-    z = np.empty((j1 - j0, p), out.dtype)
-    one = out.dtype.type(1.0)
-    for i in range(i0, i1):
-        row_load(X, i, one, a[i - i0])
-    for j in range(j0, j1):
-        row_load(Z, j, one, z[j - j0])
-    np.dot(a, z.T, out)
+def _load_centred(X, i, centre, out):
+    """out = x_i − centre, in the precision of out; returns its squared norm."""
+    row_load(X, i, out.dtype.type(1.0), out)
+    square = out.dtype.type(0.0)
+    for j in range(len(out)):
+        out[j] = out.dtype.type(out[j] - centre[j])
+        square += out[j] * out[j]
+    return square
 
 
 @helper
-def _thin_dots(X, i0, i1, Z, j0, j1, symmetric, out):
-    """out = X_I Z_Jᵀ by the nonzeros of each row of Z (up to the diagonal if symmetric)."""
+def _thick_dots(X, i0, i1, Z, j0, j1, centre, distances, out):
+    """out = X_I Z_Jᵀ, or ‖x_i − z_j‖² if `distances`, through BLAS on rows spread out dense.
+
+    Distances are of rows moved by `centre`, which leaves them the same and their rounding small.
+    """
+    _, p = shape(X)
+    a = np.empty((i1 - i0, p), out.dtype)
+    z = np.empty((j1 - j0, p), out.dtype)
+    aa = np.empty(i1 - i0, out.dtype)
+    zz = np.empty(j1 - j0, out.dtype)
+    for i in range(i0, i1):
+        aa[i - i0] = _load_centred(X, i, centre, a[i - i0])
+    for j in range(j0, j1):
+        zz[j - j0] = _load_centred(Z, j, centre, z[j - j0])
+    np.dot(a, z.T, out)
+    if distances:
+        two, zero = out.dtype.type(2.0), out.dtype.type(0.0)
+        for i in range(i1 - i0):
+            for j in range(j1 - j0):
+                out[i, j] = max(aa[i] + zz[j] - two * out[i, j], zero)
+
+
+@helper
+def _thin_dots(X, i0, i1, Z, j0, j1, squares, distances, symmetric, out):
+    """The same in float64 by the nonzeros of each row of Z (up to the diagonal if symmetric)."""
     _, p = shape(X)
     row = np.empty(p)
+    xx, zz = squares
     for i in range(i0, i1):
         row_load(X, i, 1.0, row)
         for j in range(j0, j1):
             wanted = j <= i or not symmetric
-            out[i - i0, j - j0] = row_dot(Z, j, row) if wanted else 0.0
+            dot = row_dot(Z, j, row) if wanted else 0.0
+            out[i - i0, j - j0] = max(xx[i] + zz[j] - 2.0 * dot, 0.0) if distances else dot
 
 
 @helper
-def _transform(spec, xx, zz, dots):
-    """dots_ij = k(x_i, z_j) of a tile of products, given ‖x_i‖² and ‖z_j‖²."""
-    gamma, two = dots.dtype.type(spec.gamma), dots.dtype.type(2.0)
-    coef0, zero, one = dots.dtype.type(spec.coef0), dots.dtype.type(0.0), dots.dtype.type(1.0)
-    for i in range(dots.shape[0]):
-        row = dots[i]
+def _transform(spec, cells):
+    """cells = k(x_i, z_j) of a tile of squared distances (rbf) or products (poly)."""
+    gamma, coef0 = cells.dtype.type(spec.gamma), cells.dtype.type(spec.coef0)
+    one = cells.dtype.type(1.0)
+    for i in range(cells.shape[0]):
+        row = cells[i]
         if spec.kind == RBF:
-            xx_i = xx[i]
             for j in range(len(row)):
-                row[j] = exp_nonpositive(-gamma * max(xx_i + zz[j] - two * row[j], zero))
+                row[j] = exp_nonpositive(-gamma * row[j])
         else:
             for j in range(len(row)):
                 base = gamma * row[j] + coef0
@@ -140,32 +170,32 @@ def _transform(spec, xx, zz, dots):
 
 
 @helper
-def _tile(X, xx, i0, i1, Z, zz, j0, j1, spec, thin, symmetric, K):
-    dots = np.empty((i1 - i0, j1 - j0), K.dtype)
+def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K):
+    cells = np.empty((i1 - i0, j1 - j0), K.dtype)
     if thin:
-        _thin_dots(X, i0, i1, Z, j0, j1, symmetric, dots)
+        _thin_dots(X, i0, i1, Z, j0, j1, squares, spec.kind == RBF, symmetric, cells)
     else:
-        _thick_dots(X, i0, i1, Z, j0, j1, dots)
-    _transform(spec, xx[i0:i1], zz[j0:j1], dots)
+        _thick_dots(X, i0, i1, Z, j0, j1, centre, spec.kind == RBF, cells)
+    _transform(spec, cells)
     for i in range(i0, i1):
         for j in range(j0, min(j1, i + 1) if symmetric else j1):
-            K[i, j] = dots[i - i0, j - j0]
+            K[i, j] = cells[i - i0, j - j0]
     if symmetric:
         for j in range(j0, min(j1, i1)):
             for i in range(max(i0, j + 1), i1):
-                K[j, i] = dots[i - i0, j - j0]
+                K[j, i] = cells[i - i0, j - j0]
             if spec.kind == RBF and j >= i0:
                 K[j, j] = K.dtype.type(1.0)
 
 
 @kernel
-def _gram(X, xx, Z, zz, spec, tiles, size, thin, symmetric, K):
+def _gram(X, Z, centre, squares, spec, tiles, size, thin, symmetric, K):
     """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
     n, m = K.shape
     for t in prange(tiles.shape[0]):
         i0, j0 = tiles[t, 0], tiles[t, 1]
         i1, j1 = min(n, i0 + size[0]), min(m, j0 + size[1])
-        _tile(X, xx, i0, i1, Z, zz, j0, j1, spec, thin, symmetric, K)
+        _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K)
 
 
 def density(X) -> float:
@@ -188,13 +218,29 @@ def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int)
     """The kernel named, checked; γ is 1/p by default."""
     if kernel not in KERNELS:
         raise InputError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
-    gamma = 1.0 / max(p, 1) if gamma is None else gamma
-    require_positive("gamma", gamma)
-    if not np.isfinite(gamma) or not np.isfinite(coef0):
-        raise InputError(f"gamma and coef0 must be finite, got {gamma} and {coef0}")
-    if not isinstance(degree, (int, np.integer)) or degree < 0:
-        raise InputError(f"degree must be a whole number from 0, got {degree!r}")
-    return Spec(KERNELS[kernel], float(gamma), float(coef0), int(degree))
+    gamma = 1.0 / max(p, 1) if gamma is None else as_number("gamma", gamma)
+    require_scale("gamma", gamma)
+    if not isinstance(degree, (int, np.integer)) or not 0 <= degree <= HIGHEST_DEGREE:
+        raise InputError(
+            f"degree must be a whole number from 0 to {HIGHEST_DEGREE}, got {degree!r:.40}"
+        )
+    return Spec(KERNELS[kernel], gamma, as_number("coef0", coef0), int(degree))
+
+
+def _centre(X, spec: Spec) -> np.ndarray:
+    """The mean row for distances, zero for products."""
+    n, p = shape(X)
+    if spec.kind != RBF or n == 0:
+        return np.zeros(p)
+    return accumulate(X, np.full(n, 1.0 / n))
+
+
+def _squares(name: str, X) -> np.ndarray:
+    """‖x_i‖² of every row."""
+    squares = row_norms(X)[0] ** 2
+    if not np.isfinite(squares).all():
+        raise InputError(f"{name} must have rows whose squares can be added up, got larger entries")
+    return squares
 
 
 def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.float64):
@@ -203,23 +249,21 @@ def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.floa
     rbf exp(−γ‖x−z‖²), poly (γ x·z + coef0)^degree; γ is 1/features by default. `dtype` is of
     the result and of the arithmetic, float64 or float32.
     """
-    dtype = np.dtype(dtype)
-    if dtype not in (np.float64, np.float32):
-        raise InputError(f"dtype must be float64 or float32, got {dtype}")
+    dtype = as_precision(dtype)
     symmetric = Z is None
     X = as_matrix(X)
-    Z = X if symmetric else as_matrix(Z)
+    Z = X if symmetric else as_matrix(Z, "Z")
     (n, p), (m, q) = shape(X), shape(Z)
     if p != q:
         raise InputError(f"X and Z must have the same number of columns, got {p} and {q}")
     spec = as_spec(kernel, gamma, coef0, degree, p)
-    xx = (row_norms(X)[0] ** 2).astype(dtype)
-    zz = xx if symmetric else (row_norms(Z)[0] ** 2).astype(dtype)
+    xx = _squares("X", X)
+    squares = (xx, xx if symmetric else _squares("Z", Z))
     K = np.empty((n, m), dtype)
     thin = density(Z) < THIN
     side = int(max(16, min(TILE, TILE_CELLS // max(p, 1))))
     size = THIN_TILE if thin else (side, side)
     tiles = _tile_starts(n, m, size, symmetric)
     with one_blas_thread():
-        _gram(X, xx, Z, zz, spec, tiles, size, thin, symmetric, K)
+        _gram(X, Z, _centre(X, spec), squares, spec, tiles, size, thin, symmetric, K)
     return K

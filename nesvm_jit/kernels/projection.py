@@ -4,7 +4,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import chunk_bounds, chunk_count, helper, kernel, prange
-from ..matrix import as_vector, output
+from ..matrix import as_number, as_vector, output
 
 
 @helper
@@ -37,27 +37,36 @@ def _project_l1(w, mu, n_chunks, u):
             u[j] = l1_u(w[j], mu)
 
 
-def require_positive(name: str, value) -> None:
-    """One line for a scalar or an array with an entry that is not above zero."""
-    if not np.all(np.asarray(value) > 0):
-        raise InputError(f"{name} must be positive, got {np.min(value)}")
+SMALLEST, LARGEST = 1e-100, 1e100  # of a smoothing scale: a product of two is still a number
+
+
+def require_scale(name: str, value) -> None:
+    """One line for a smoothing parameter or scale that is not positive or beyond all use."""
+    least, most = np.min(value, initial=1.0), np.max(value, initial=1.0)
+    if least <= 0.0:
+        raise InputError(f"{name} must be positive, got {least:g}")
+    if least < SMALLEST or most > LARGEST:
+        wrong = least if least < SMALLEST else most
+        raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}, got {wrong:g}")
 
 
 def project_hinge(r, s=1.0, mu=1.0, out=None):
     """The hinge loss's dual variable u = median{r/(μs), 0, 1} of residuals r = 1 − y(Xw + b)."""
-    r = as_vector("r", r, np.size(r))
+    r = as_vector("r", r)
     s = as_vector("s", s, len(r))
-    require_positive("s", s)
-    require_positive("mu", mu)
+    mu = as_number("mu", mu)
+    require_scale("s", s)
+    require_scale("mu", mu)
     u = output("out", out, (len(r),))
-    _project_hinge(r, s, float(mu), chunk_count(len(r), 1), u)
+    _project_hinge(r, s, mu, chunk_count(len(r), 1), u)
     return u
 
 
 def project_l1(w, mu=1.0, out=None):
     """The ℓ1 norm's dual variable u = median{w/μ, −1, 1}."""
-    w = as_vector("w", w, np.size(w))
-    require_positive("mu", mu)
+    w = as_vector("w", w)
+    mu = as_number("mu", mu)
+    require_scale("mu", mu)
     u = output("out", out, (len(w),))
-    _project_l1(w, float(mu), chunk_count(len(w), 1), u)
+    _project_l1(w, mu, chunk_count(len(w), 1), u)
     return u

@@ -4,7 +4,7 @@ do not depend on the number of threads."""
 import numpy as np
 
 from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
-from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, shape
+from ..matrix import as_matrix, as_number, as_vector, output, row_axpy, row_dot, shape
 from ..matrix import row_norms as _norms_of_row
 
 COLUMNS = 4096  # columns a thread adds up at a time
@@ -110,7 +110,9 @@ def margins(X, w, b=0.0, out=None):
     X = as_matrix(X)
     n, p = shape(X)
     out = output("out", out, (n,))
-    _margins(X, as_vector("w", w, p), float(b), chunk_count(n, 1), out)
+    w = as_vector("w", w, p)
+    w = w.copy() if np.may_share_memory(w, out) else w
+    _margins(X, w, as_number("b", b), chunk_count(n, 1), out)
     return out
 
 

@@ -6,8 +6,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
-from ..matrix import as_matrix, as_vector, output, row_axpy, row_bytes, row_dot, shape
-from .projection import hinge_u, require_positive
+from ..matrix import as_matrix, as_number, as_vector, output, row_axpy, row_bytes, row_dot, shape
+from .projection import hinge_u, require_scale
 from .sums import _collect, clear, row_sums
 
 HINGE, SQUARE = 0, 1
@@ -121,7 +121,7 @@ def as_rows(y, c, s, n: int) -> Rows:
         raise InputError("y must hold -1 and +1 only")
     if (c < 0).any():
         raise InputError(f"c must not be negative, got {c.min()}")
-    require_positive("s", s)
+    require_scale("s", s)
     return Rows(y, c, s)
 
 
@@ -129,11 +129,12 @@ def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     """The fused pass at (w, b): u, smoothed and true loss, and the loss's negative gradient."""
     if loss not in LOSSES:
         raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
-    require_positive("mu", mu)
+    mu, b = as_number("mu", mu), as_number("b", b)
+    require_scale("mu", mu)
     X = as_matrix(X)
     n, p = shape(X)
     rows = as_rows(y, c, s, n)
     w = as_vector("w", w, p)
     u, ascent = output("u", u, (n,)), np.zeros(p)
-    found = _sweep(X, rows, w, float(b), float(mu), LOSSES[loss], u, sweep_work(X), ascent)
+    found = _sweep(X, rows, w, b, mu, LOSSES[loss], u, sweep_work(X), ascent)
     return Sweep(u, found[0], found[1], found[2], ascent, found[3])

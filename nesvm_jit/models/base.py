@@ -1,0 +1,71 @@
+"""The form all three machines share (the paper's eq. 3): P(w, b) = R(w) + Σ c_i loss(r_i).
+
+A model says what its penalty R and its loss are, smoothed and true, how curved they are, and
+what a dual point is worth. It knows nothing of rows, matrices or iterations.
+"""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from ..kernels.sweep import Rows
+
+
+class Smoothing(NamedTuple):
+    """The smoothing parameters: of the penalty (μ of the ℓ1 norm) and of the loss (ν, or the
+    one μ of C-SVM)."""
+
+    penalty: float
+    loss: float
+
+
+class Model(Protocol):
+    """What a solver may ask of a model."""
+
+    name: str
+    loss: int  # HINGE or SQUARE, of the fused pass
+    smoothed: bool  # whether smoothing changes anything
+    strong_convexity: float  # of R
+
+    def penalty(self, w: np.ndarray, smoothing: Smoothing) -> tuple[float, float]:
+        """R(w) and R_μ(w)."""
+
+    def penalty_gradient(self, w: np.ndarray, smoothing: Smoothing, out: np.ndarray) -> None:
+        """out = ∇R_μ(w)."""
+
+    def penalty_lipschitz(self, smoothing: Smoothing) -> float:
+        """A Lipschitz constant of ∇R_μ."""
+
+    def curvature(self, rows: Rows) -> np.ndarray:
+        """d_i with ∇²(loss) ≼ scale · Σ d_i x_i x_iᵀ, the scale being `curvature_scale`."""
+
+    def curvature_scale(self, smoothing: Smoothing) -> float:
+        """1/ν for a smoothed hinge, 1 for a loss that needs no smoothing."""
+
+    def excess(self, w: np.ndarray, gradient: np.ndarray, objective: float) -> float:
+        """About what the gap owes to F_μ(w) not being minimal, from its gradient by w."""
+
+    def dual_value(self, total: float, squares: float, direction: np.ndarray) -> float:
+        """The best dual value of the points t·α (t ≥ 0 as far as they are feasible), given
+        Σ α_i, Σ α_i²/(4c_i) and Σ α_i y_i x_i."""
+
+    def balanced(self, alpha: np.ndarray, rows: Rows) -> list[np.ndarray]:
+        """Dual points near α with Σ α_i y_i = 0, as a free bias demands."""
+
+
+def balanced_in_box(alpha: np.ndarray, rows: Rows) -> list[np.ndarray]:
+    """Two points of the box 0 ≤ α ≤ c with Σ α_i y_i = 0: the heavier class scaled down, and the
+    excess moved onto entries of the lighter class that have room."""
+    excess = float(alpha @ rows.y)
+    heavy = rows.y == (1.0 if excess > 0 else -1.0)
+    if excess == 0.0:
+        return [alpha]
+    lowered = alpha.copy()
+    lowered[heavy] *= max(0.0, 1.0 - abs(excess) / alpha[heavy].sum())
+    room = np.where(heavy, 0.0, rows.c - alpha)
+    enough = room.sum() > abs(excess)
+    filled = alpha + room * (abs(excess) / room.sum() if enough else 1.0)
+    left = filled[heavy].sum() - filled[~heavy].sum()
+    if left > 0.0:
+        filled[heavy] *= max(0.0, 1.0 - left / filled[heavy].sum())
+    return [lowered, filled]

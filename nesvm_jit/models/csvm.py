@@ -1,0 +1,41 @@
+"""C-SVM: ½‖w‖² + Σ c_i max(0, r_i), the paper's Section 3.1."""
+
+from ..kernels.sweep import HINGE
+from .base import balanced_in_box
+
+
+class CSvm:
+    """Dual: max Σα − ½‖Σ α_i y_i x_i‖² over 0 ≤ α ≤ c."""
+
+    name = "csvm"
+    loss = HINGE
+    smoothed = True
+    strong_convexity = 1.0
+
+    def penalty(self, w, smoothing):
+        half = 0.5 * float(w @ w)
+        return half, half
+
+    def penalty_gradient(self, w, smoothing, out):
+        out[:] = w
+
+    def penalty_lipschitz(self, smoothing):
+        return 1.0
+
+    def curvature(self, rows):
+        return rows.c / rows.s
+
+    def curvature_scale(self, smoothing):
+        return 1.0 / smoothing.loss
+
+    def excess(self, w, gradient, objective):
+        return 0.5 * float(gradient @ gradient)  # by strong convexity; also the smoothed gap
+
+    def dual_value(self, total, squares, direction):
+        # D(tα) = t Σα − ½t²‖direction‖², t ≤ 1 to stay in the box
+        norm2 = float(direction @ direction)
+        t = min(1.0, total / norm2) if norm2 > 0.0 else 1.0
+        return t * total - 0.5 * t * t * norm2
+
+    def balanced(self, alpha, rows):
+        return balanced_in_box(alpha, rows)

@@ -1,0 +1,145 @@
+"""A model on data: what solvers evaluate. One evaluation is one pass over the rows."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..jit import chunk_count
+from ..kernels.sums import _accumulate, _margins, _row_norms
+from ..kernels.sweep import Rows, _sweep, sweep_work
+from ..matrix import Matrix, shape
+from .base import Model, Smoothing
+
+POWER_ROUNDS = 100
+POWER_MARGIN = 1.01  # power iteration comes from below; the descent test guards what is left
+
+
+class Evaluation(NamedTuple):
+    """F_μ, its gradient (valid until the next evaluation) and the true objective at a point."""
+
+    value: float
+    gradient: np.ndarray
+    objective: float
+
+
+class DualPoint(NamedTuple):
+    """A feasible α and its value, a lower bound of the optimum."""
+
+    value: float
+    alpha: np.ndarray
+
+
+class LinearProblem:
+    """min R(w) + Σ c_i loss(1 − y_i(x_i·w + b)); a point is v = [w; b], or w without a bias."""
+
+    def __init__(self, X: Matrix, y: np.ndarray, c: np.ndarray, model: Model, bias: bool):
+        n, p = shape(X)
+        two, largest = np.zeros(n), np.zeros(n)
+        _row_norms(X, chunk_count(n, 1), two, largest)
+        s = np.maximum(largest, 1.0) if bias else np.where(largest > 0.0, largest, 1.0)
+        self.X, self.model, self.bias = X, model, bias
+        self.rows = Rows(y, c, s)
+        self.n_rows, self.n_features, self.n_variables = n, p, p + bias
+        self.passes = 0
+        self._norms2 = two**2 + bias
+        self._work = sweep_work(X)
+        self._u, self._ascent = np.zeros(n), np.zeros(p)
+        self._gradient = np.zeros(p + bias)
+        self._loss = self._total = self._ascent_b = 0.0
+        self._spectral: dict[str, float] = {}
+
+    def split(self, v: np.ndarray) -> tuple[np.ndarray, float]:
+        """w and b of a point."""
+        return v[: self.n_features], float(v[-1]) if self.bias else 0.0
+
+    def evaluate(self, v: np.ndarray, smoothing: Smoothing) -> Evaluation:
+        """One pass over the data at v: u, F_μ(v), ∇F_μ(v), P(v)."""
+        w, b = self.split(v)
+        smoothed, self._loss, self._total, self._ascent_b = _sweep(
+            self.X,
+            self.rows,
+            w,
+            b,
+            smoothing.loss,
+            self.model.loss,
+            self._u,
+            self._work,
+            self._ascent,
+        )
+        self.passes += 1
+        g = self._gradient
+        self.model.penalty_gradient(w, smoothing, g[: self.n_features])
+        g[: self.n_features] -= self._ascent
+        if self.bias:
+            g[-1] = -self._ascent_b
+        penalty, penalty_smoothed = self.model.penalty(w, smoothing)
+        return Evaluation(penalty_smoothed + smoothed, g, penalty + self._loss)
+
+    def excess(self, v: np.ndarray, found: Evaluation) -> float:
+        """About what the gap owes to F_μ not being minimal at the point just evaluated."""
+        w, b = self.split(v)
+        g = found.gradient
+        excess = self.model.excess(w, g[: self.n_features], found.objective)
+        return excess + abs(float(g[-1])) * max(1.0, abs(b)) if self.bias else excess
+
+    def dual(self) -> DualPoint:
+        """The best dual point that the u of the last evaluation leads to.
+
+        Without a bias it costs nothing; with one, a pass for each repaired point.
+        """
+        alpha = self.rows.c * self._u
+        if not self.bias:
+            value = self.model.dual_value(self._total, self._loss, self._ascent)
+            return DualPoint(value, alpha)
+        points = self.model.balanced(alpha, self.rows)
+        directions = [self._direction(a) for a in points]
+        shares = (0.0, 0.5, 1.0) if len(points) == 2 else (0.0,)
+        mixed = []
+        for t in shares:  # everything between two feasible points is feasible
+            a = (1.0 - t) * points[0] + t * points[-1]
+            direction = (1.0 - t) * directions[0] + t * directions[-1]
+            mixed.append(DualPoint(self.model.dual_value(a.sum(), self._squares(a), direction), a))
+        return max(mixed, key=lambda point: point.value)
+
+    def _direction(self, alpha: np.ndarray) -> np.ndarray:
+        out = np.zeros(self.n_features)
+        _accumulate(self.X, alpha * self.rows.y, self._work.parts, out)
+        self.passes += 1
+        return out
+
+    def _squares(self, alpha: np.ndarray) -> float:
+        used = self.rows.c > 0.0
+        return float((alpha[used] ** 2 / (4.0 * self.rows.c[used])).sum())
+
+    def lipschitz(self, kind: str, smoothing: Smoothing) -> float:
+        """A constant of ∇F_μ: the paper's (its sum over rows by n times the largest), or the
+        spectral one."""
+        if kind not in self._spectral:
+            d = self.model.curvature(self.rows)
+            if kind == "paper":
+                bound = self.n_rows * float((d * self._norms2).max(initial=0.0))
+            else:
+                bound = POWER_MARGIN * self._largest_eigenvalue(d)
+            self._spectral[kind] = bound
+        loss = self.model.curvature_scale(smoothing) * self._spectral[kind]
+        return self.model.penalty_lipschitz(smoothing) + loss
+
+    def _largest_eigenvalue(self, d: np.ndarray) -> float:
+        """λ_max of Σ d_i x_i x_iᵀ (rows with their 1 for the bias) by power iteration."""
+        v = np.random.default_rng(0).random(self.n_variables) + 0.5
+        margins, image = np.zeros(self.n_rows), np.zeros(self.n_variables)
+        eigenvalue = 0.0
+        for _ in range(POWER_ROUNDS):
+            v /= max(np.linalg.norm(v), np.finfo(float).tiny)
+            w, b = self.split(v)
+            _margins(self.X, w, b, chunk_count(self.n_rows, 1), margins)
+            margins *= d
+            _accumulate(self.X, margins, self._work.parts, image[: self.n_features])
+            if self.bias:
+                image[-1] = margins.sum()
+            self.passes += 2
+            before, eigenvalue = eigenvalue, float(v @ image)
+            if eigenvalue - before <= 1e-4 * eigenvalue:
+                break
+            v[:] = image
+        return eigenvalue

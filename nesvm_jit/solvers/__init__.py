@@ -1,0 +1,7 @@
+"""Solvers: each minimises a problem of `models` and reports to a `Run`."""
+
+from .homotopy import SCHEDULES, Continuation, homotopy
+from .nesvm import Method, nesvm
+from .run import Limits, Run
+
+__all__ = ["SCHEDULES", "Continuation", "Limits", "Method", "Run", "homotopy", "nesvm"]

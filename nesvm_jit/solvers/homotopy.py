@@ -1,0 +1,61 @@
+"""Algorithm 2 of the paper: a series of smoothed problems with decreasing μ, warm started."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..models.base import Smoothing
+from ..models.problem import LinearProblem
+from .nesvm import Method, nesvm
+from .run import Run
+
+FACTOR = 0.5  # of the geometric schedule
+SCHEDULES = ("paper", "geometric", "gap")
+
+
+@dataclass
+class Continuation:
+    """How μ falls. `moving` takes the warm start as prox-centre too; the paper keeps w⋆."""
+
+    start: Smoothing
+    end: float  # μ* of the loss; the penalty's falls in the same proportion
+    schedule: str = "paper"
+    moving: bool = False
+
+
+def homotopy(
+    problem: LinearProblem,
+    w0: np.ndarray,
+    w_star: np.ndarray,
+    continuation: Continuation,
+    method: Method,
+    run: Run,
+) -> np.ndarray:
+    """NESVM at μ⁰, μ¹, …, μ*, each from the solution of the one before."""
+    w = w0
+    for smoothing in _stages(continuation, run):
+        centre = w if continuation.moving else w_star
+        w = nesvm(problem, w, centre, smoothing, method, run)
+        if run.done or not problem.model.smoothed:
+            break
+    return w
+
+
+def _stages(continuation: Continuation, run: Run) -> Iterator[Smoothing]:
+    """μ^t = μ⁰/(t+1), μ⁰ 2^{−t}, or as the measured gap asks, down to μ*."""
+    share, t = 1.0, 0
+    last = min(1.0, continuation.end / continuation.start.loss)
+    while True:
+        yield Smoothing(*(share * mu for mu in continuation.start))
+        if share <= last:
+            return
+        t += 1
+        if continuation.schedule == "paper":
+            share = 1.0 / (t + 1)
+        elif continuation.schedule == "geometric":
+            share *= FACTOR
+        else:  # the gap at a minimiser is about proportional to μ: aim at the tolerance
+            run.certify()
+            share *= min(FACTOR, max(0.25, 0.5 * run.limits.tol / max(run.gap, 1e-300)))
+        share = max(share, last)

@@ -1,0 +1,89 @@
+"""The state of a run: limits, history, and the best point and bound seen so far."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..models.base import Smoothing
+from ..models.problem import Evaluation, LinearProblem
+
+CHECK_EVERY = 10  # rounds between two dual points: with a bias each costs up to two passes
+COLUMNS = ("round", "mu", "smoothed", "objective", "dual", "gap", "seconds", "passes")
+
+
+@dataclass
+class Limits:
+    """When to stop, whatever the solver's own rule says."""
+
+    tol: float = 1e-3
+    max_iter: int = 100_000
+    time_limit: float = float("inf")
+    callback: Callable[[dict], object] | None = None
+
+
+@dataclass
+class Run:
+    """Watches the rounds of a solver on a problem."""
+
+    problem: LinearProblem
+    limits: Limits
+    status: str = ""
+    rounds: int = 0
+    best: np.ndarray | None = None
+    objective: float = float("inf")
+    dual: float = float("-inf")
+    alpha: np.ndarray | None = None
+    smoothing: Smoothing | None = None
+    rows: list[tuple] = field(default_factory=list)
+    started: float = field(default_factory=time.perf_counter)
+
+    @property
+    def gap(self) -> float:
+        """(P − D)/P of the best point and the best bound."""
+        if self.objective <= 0.0:
+            return 0.0
+        return max(0.0, (self.objective - self.dual) / self.objective)
+
+    @property
+    def done(self) -> bool:
+        """Whether the run must end."""
+        return bool(self.status)
+
+    def record(self, v: np.ndarray, found: Evaluation, smoothing: Smoothing) -> bool:
+        """Take note of a round just evaluated; True when the run must end."""
+        self.rounds += 1
+        self.smoothing = smoothing
+        if found.objective < self.objective:
+            self.objective, self.best = found.objective, v.copy()
+        if self.rounds % CHECK_EVERY == 1:
+            self.certify()
+        seconds = time.perf_counter() - self.started
+        bounds = (found.objective, self.dual, self.gap)
+        self.rows.append(
+            (self.rounds, smoothing.loss, found.value, *bounds, seconds, self.problem.passes)
+        )
+        if self.gap <= self.limits.tol:
+            self.status = "converged"
+        elif self.limits.callback and self.limits.callback(
+            dict(zip(COLUMNS, self.rows[-1], strict=True))
+        ):
+            self.status = "interrupted"
+        elif self.rounds >= self.limits.max_iter:
+            self.status = "iteration_limit"
+        elif seconds >= self.limits.time_limit:
+            self.status = "time_limit"
+        return self.done
+
+    def certify(self) -> None:
+        """Raise the bound with the dual point of the last evaluation."""
+        point = self.problem.dual()
+        if point.value > self.dual:
+            self.dual, self.alpha = point.value, point.alpha
+
+    def history(self) -> dict[str, np.ndarray]:
+        """The rounds as one array per column."""
+        table = np.array(self.rows, dtype=float).reshape(-1, len(COLUMNS))
+        columns = {name: table[:, j] for j, name in enumerate(COLUMNS)}
+        return columns | {name: columns[name].astype(np.int64) for name in ("round", "passes")}

@@ -1,0 +1,374 @@
+"""Algorithms 1 and 2: optima, certificates, the O(1/k²) bound, limits, hostile numbers."""
+
+import os
+import signal
+import threading
+
+import nesvm_jit
+import numpy as np
+import pytest
+from nesvm_jit import InputError, solve
+from nesvm_jit.matrix import as_matrix
+from nesvm_jit.models import MODELS, Smoothing
+from nesvm_jit.models.problem import LinearProblem
+from nesvm_jit.solvers import Limits, Method, Run, nesvm
+from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
+
+from .conftest import sparse_normal
+from .optima import objective, optimum
+
+MODEL_NAMES = sorted(MODELS)
+WEIGHTS = {-1: 0.5, 1: 2.0}
+
+
+def draw(n=40, p=5, seed=0, noise=1.0):
+    rng = np.random.default_rng(seed)
+    X = sparse_normal(n, p, seed, density=0.7)
+    y = np.sign(X @ rng.standard_normal(p) + noise * rng.standard_normal(n) + 0.5)
+    y[:2] = [-1, 1]
+    return X, np.where(y == 0, 1.0, y)
+
+
+def costs(y, C, class_weight=None):
+    return C * np.array([(class_weight or {}).get(int(k), 1.0) for k in y])
+
+
+# ---------------------------------------------------------------- optima
+
+
+@pytest.mark.parametrize("class_weight", [None, WEIGHTS], ids=["plain", "weighted"])
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_the_optimum_of_independent_solvers_is_reached(model, bias, class_weight):
+    X, y = draw()
+    best = optimum(model, X, y, costs(y, 0.7, class_weight), bias)
+    s = solve(X, y, model, C=0.7, bias=bias, tol=2e-7, class_weight=class_weight, max_iter=400_000)
+    assert s.objective == pytest.approx(best, rel=1e-6)
+    assert s.dual_objective <= best * (1 + 1e-9) <= s.objective * (1 + 2e-9)
+    assert s.objective == pytest.approx(
+        objective(model, X, y, costs(y, 0.7, class_weight), s.w, s.b), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("solver", ["nesvm", "homotopy"])
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_the_papers_solvers_come_near_the_optimum_as_mu_falls(model, solver):
+    X, y = draw()
+    best = optimum(model, X, y, costs(y, 1.0), True)
+    errors = [
+        solve(X, y, model, solver=solver, mu=mu, mu_end=mu, epsilon=1e-9, tol=0).objective / best
+        - 1
+        for mu in (5.0, 0.5, 0.05)
+    ]
+    assert errors[2] < 0.02
+    assert errors[2] <= errors[0] + 1e-9
+
+
+def test_certificates_are_never_violated():
+    rng = np.random.default_rng(0)
+    for seed in range(2000):
+        n, p = int(rng.integers(2, 12)), int(rng.integers(1, 5))
+        X, y = draw(n, p, seed, noise=rng.choice([0.0, 1.0, 10.0]))
+        X *= rng.choice([1e-2, 1.0, 1e2])
+        model, bias = MODEL_NAMES[seed % 3], bool(seed % 2)
+        C = float(10.0 ** rng.uniform(-3, 2))
+        best = optimum(model, X, y, costs(y, C), bias)
+        s = solve(X, y, model, C=C, bias=bias, max_iter=int(rng.integers(1, 60)))
+        slack = 1e-7 * abs(best) + 1e-9
+        assert s.dual_objective <= best + slack, seed
+        assert best <= s.objective + slack, seed
+        assert s.gap == pytest.approx((s.objective - s.dual_objective) / s.objective)
+
+
+# ---------------------------------------------------------------- the method
+
+
+class Recorder(Run):
+    """A run that keeps every point with its value and gradient."""
+
+    def record(self, v, found, smoothing):
+        self.rounds += 1
+        self.points = [*getattr(self, "points", []), (v.copy(), found.value, found.gradient.copy())]
+        return self.rounds >= self.limits.max_iter
+
+
+def recorded(problem, smoothing, rounds, **method):
+    run = Recorder(problem, Limits(max_iter=rounds))
+    zero = np.zeros(problem.n_variables)
+    nesvm(problem, zero, zero, smoothing, Method(epsilon=0.0, **method), run)
+    return run.points
+
+
+def real_data():
+    datasets = pytest.importorskip("sklearn.datasets")
+    X, y = datasets.load_breast_cancer(return_X_y=True)
+    return (X - X.mean(axis=0)) / X.std(axis=0), 2.0 * y - 1
+
+
+@pytest.mark.parametrize("kind", ["paper", "tight"])
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("data", [draw, real_data], ids=["random", "real"])
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data, bias, kind):
+    X, y = data()
+    smoothing = Smoothing(0.5, 0.5)
+    problem = LinearProblem(as_matrix(X), y, np.full(len(y), 0.1), MODELS[model](), bias)
+    L = problem.lipschitz(kind, smoothing)
+    points = recorded(problem, smoothing, 200, lipschitz=kind)
+
+    def both(v):
+        found = problem.evaluate(v, smoothing)
+        return found.value, found.gradient.copy()
+
+    best = minimize(
+        both, points[-1][0], jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10}
+    )
+    distance = 0.5 * best.x @ best.x
+    for k, (w, _, g) in enumerate(points):
+        excess = problem.evaluate(w - g / L, smoothing).value - best.fun
+        assert excess <= 4 * L * distance / ((k + 1) * (k + 2)) + 1e-8 * abs(best.fun), k
+
+
+def test_the_iterates_are_the_papers():
+    X, y = draw()
+    smoothing = Smoothing(1.0, 1.0)
+    problem = LinearProblem(as_matrix(X), y, np.ones(len(y)), MODELS["csvm"](), True)
+    L = problem.lipschitz("paper", smoothing)
+    points = recorded(problem, smoothing, 30)
+    for k in range(29):
+        w, _, g = points[k]
+        z = -sum((i + 1) / 2 * points[i][2] for i in range(k + 1)) / L
+        expect = 2 / (k + 3) * z + (k + 1) / (k + 3) * (w - g / L)
+        np.testing.assert_allclose(points[k + 1][0], expect, rtol=1e-9, atol=1e-12)
+
+
+def test_the_papers_least_squares_constant_diverges_and_ours_does_not(monkeypatch):
+    X, y = real_data()
+    problem = LinearProblem(as_matrix(X), y, np.ones(len(y)), MODELS["lssvm"](), False)
+    smoothing = Smoothing(1.0, 1.0)
+    ours = [F for _, F, _ in recorded(problem, smoothing, 300)]
+    assert ours[-1] < ours[0]
+    printed = 1 + 2 * (X**2).sum(axis=1).max()
+    monkeypatch.setattr(problem, "lipschitz", lambda *_: printed)
+    with np.errstate(all="ignore"):
+        theirs = [F for _, F, _ in recorded(problem, smoothing, 300)]
+    assert not theirs[-1] < 1e10 * theirs[0]
+
+
+def test_stopping_rule_and_one_pass_a_round():
+    X, y = draw(n=200)
+    s = solve(X, y, solver="nesvm", bias=False, epsilon=1e-3, tol=0)
+    F = s.history["smoothed"]
+    assert abs(F[-1] - F[-2]) < 1e-3
+    assert (np.abs(np.diff(F[:-1])) >= 1e-3).all()
+    assert s.status == "converged"
+    assert s.history["passes"].tolist() == list(range(1, s.n_iter + 1))
+
+
+def test_the_schedules_fall_as_they_say():
+    X, y = draw()
+
+    def stages(**options):
+        mu = solve(X, y, solver="homotopy", mu_start=4.0, mu_end=0.5, tol=0, **options).history[
+            "mu"
+        ]
+        return list(dict.fromkeys(mu.tolist()))
+
+    assert stages() == pytest.approx([4 / (t + 1) for t in range(8)])
+    assert stages(schedule="geometric") == [4, 2, 1, 0.5]
+    by_gap = stages(schedule="gap")
+    assert by_gap[0] == 4
+    assert by_gap[-1] == 0.5
+    assert by_gap == sorted(by_gap, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"lipschitz": "tight"},
+        {"lipschitz": "tight", "restart": True},
+        {"strong": True},
+        {"strong": True, "restart": True, "lipschitz": "tight"},
+        {"moving_centre": True, "schedule": "geometric"},
+    ],
+)
+def test_options_beyond_the_paper_lead_to_the_same_optimum(options):
+    X, y = draw()
+    best = optimum("csvm", X, y, costs(y, 1.0), False)
+    s = solve(X, y, solver="homotopy", bias=False, mu_end=0.02, epsilon=1e-6, tol=1e-4, **options)
+    assert s.objective == pytest.approx(best, rel=2e-2)
+
+
+def test_a_constant_that_is_too_small_is_found_out(monkeypatch):
+    X, y = draw()
+    monkeypatch.setattr(LinearProblem, "_largest_eigenvalue", lambda *_: 1e-3)
+    s = solve(X, y, solver="nesvm", lipschitz="tight", mu=0.5, epsilon=1e-9, tol=0)
+    F = solve(X, y, solver="nesvm", mu=0.5, epsilon=1e-9, tol=0).history["smoothed"].min()
+    assert s.history["smoothed"].min() == pytest.approx(F, rel=1e-5)
+
+
+def test_warm_start():
+    X, y = draw(n=200)
+    cold = solve(X, y, tol=1e-4)
+    warm = solve(X, y, tol=1e-4, w0=cold.w, b0=cold.b, solver="nesvm", mu=1e-3, max_iter=1)
+    assert warm.objective == pytest.approx(cold.objective)
+
+
+# ---------------------------------------------------------------- bits, precisions, layouts
+
+
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_same_bits_for_one_and_two_threads(model):
+    X, y = draw(n=3000, p=20)
+    before = nesvm_jit.get_threads()
+    results = []
+    for threads in (1, before):
+        nesvm_jit.set_threads(threads)
+        results.append(solve(X, y, model, max_iter=40))
+    assert results[0].w.tobytes() == results[1].w.tobytes()
+    assert (results[0].b, results[0].objective) == (results[1].b, results[1].objective)
+    assert results[0].dual_objective == results[1].dual_objective
+
+
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_dense_sparse_and_both_precisions_agree(model):
+    X, y = draw(n=300, p=8)
+    X = X.astype(np.float32).astype(np.float64)
+    kinds = [X, csr_matrix(X), X.astype(np.float32), csr_matrix(X.astype(np.float32))]
+    results = [solve(A, y, model, max_iter=50).objective for A in kinds]
+    np.testing.assert_allclose(results, results[0], rtol=1e-10)
+
+
+# ---------------------------------------------------------------- limits
+
+
+def test_limits_and_callback():
+    X, y = draw(n=200)
+    hard = {"C": 100.0, "tol": 1e-9}
+    assert solve(X, y, max_iter=7, **hard).status == "iteration_limit"
+    assert solve(X, y, max_iter=7, **hard).n_iter == 7
+    assert solve(X, y, time_limit=0.0, **hard).status == "time_limit"
+    seen = []
+    s = solve(X, y, callback=lambda row: seen.append(row) or len(seen) == 5, **hard)
+    assert s.status == "interrupted"
+    assert [row["round"] for row in seen] == [1, 2, 3, 4, 5]
+    assert set(seen[0]) == set(s.history)
+    assert s.history["objective"].min() == s.objective
+    assert not s.certified
+
+
+def test_the_history_bounds_only_improve():
+    X, y = draw(n=200)
+    h = solve(X, y, tol=1e-4).history
+    assert (np.diff(h["dual"]) >= 0).all()
+    assert (np.diff(h["gap"]) <= 0).all()
+    assert (np.diff(h["passes"]) >= 1).all()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals")
+def test_interrupted_runs_return_the_best_point():
+    X, y = draw(n=2000)
+    solve(X, y, max_iter=2)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    s = solve(X, y, C=1e4, tol=0, max_iter=10**7, mu_end=1e-12)
+    assert s.status == "interrupted"
+    assert s.objective == pytest.approx(objective("csvm", X, y, costs(y, 1e4), s.w, s.b))
+    assert 0 < s.dual_objective <= s.objective
+
+
+def test_interrupted_before_the_first_round(monkeypatch):
+    X, y = draw()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "record", interrupt)
+    s = solve(X, y, C=2.0)
+    assert s.status == "interrupted"
+    assert s.objective == 2.0 * len(y)
+
+
+# ---------------------------------------------------------------- hostile numbers
+
+HOSTILE = {
+    "zero rows": lambda X, y: (X * (np.arange(len(X)) % 3 > 0)[:, None], y),
+    "zero columns": lambda X, y: (X * (np.arange(X.shape[1]) % 2), y),
+    "all zero": lambda X, y: (0 * X, y),
+    "duplicated rows": lambda X, y: (np.repeat(X[:5], 8, axis=0), np.repeat(y[:5], 8)),
+    "contradicting rows": lambda X, y: (np.vstack([X, X]), np.r_[y, -y]),
+    "one feature": lambda X, y: (X[:, :1], y),
+    "one row per class": lambda X, y: (X[:2], y[:2]),
+    "a class of one row": lambda X, y: (X, np.where(np.arange(len(y)) == 1, 1.0, -1.0)),
+    "large features": lambda X, y: (X * 1e8, y),
+    "small features": lambda X, y: (X * 1e-8, y),
+    "mixed scales": lambda X, y: (X * 10.0 ** np.linspace(-8, 8, X.shape[1]), y),
+    "wide": lambda X, y: (sparse_normal(40, 300), y),
+}
+
+
+@pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("case", HOSTILE)
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("model", MODEL_NAMES)
+def test_hostile_data_give_finite_results_with_a_valid_certificate(model, bias, case, C):
+    X, y = HOSTILE[case](*draw())
+    for solver in ("nesvm", "auto"):
+        s = solve(X, y, model, C=C, bias=bias, solver=solver, max_iter=100)
+        assert np.isfinite(s.w).all()
+        assert np.isfinite([s.b, s.objective, s.dual_objective, s.gap]).all()
+        assert s.dual_objective <= s.objective * (1 + 1e-12)
+        assert s.objective <= C * len(y) * (1 + 1e-12)  # the objective at zero
+        true = objective(model, X, y, costs(y, C), s.w, s.b)
+        assert s.objective == pytest.approx(true, rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.ones(40)}, "y must hold both classes"),
+        ({"y": np.arange(40)}, "y must hold -1 and [+]1 only"),
+        ({"y": np.ones(3)}, r"y must have length 40, got shape \(3,\)"),
+        ({"C": 0}, "C must be positive and finite, got 0"),
+        ({"C": -1.0}, "C must be positive and finite, got -1.0"),
+        ({"C": np.inf}, "C must be positive and finite, got inf"),
+        ({"C": "1"}, "C must be positive and finite, got '1'"),
+        ({"model": "svm"}, "model must be one of csvm, lpsvm, lssvm, got 'svm'"),
+        ({"solver": "magic"}, "solver must be one of auto, nesvm, homotopy"),
+        ({"kernel": "rbf"}, "kernel must be linear here, got 'rbf'"),
+        ({"mu": 0.0, "solver": "nesvm"}, "mu must be positive"),
+        ({"mu_end": -1.0}, "mu_end must be positive"),
+        ({"tol": -1e-3}, "tol must be zero or positive"),
+        ({"epsilon": np.nan}, "epsilon must be zero or positive"),
+        ({"lipschitz": "loose"}, "lipschitz must be one of paper, tight"),
+        ({"schedule": "x"}, "schedule must be one of paper, geometric, gap"),
+        ({"strong": True}, "strong needs a strongly convex problem"),
+        ({"strong": True, "bias": False, "model": "lpsvm"}, "strong needs"),
+        ({"max_iter": 0}, "max_iter must be at least 1"),
+        ({"time_limit": -1.0}, "time_limit must be zero or positive"),
+        ({"sample_weight": [1, 2]}, "sample_weight must have length 40"),
+        ({"sample_weight": -np.ones(40)}, "sample_weight must not be negative"),
+        ({"sample_weight": np.zeros(40)}, "each class must have a positive"),
+        ({"class_weight": {1: 0.0}}, "each class must have a positive"),
+        ({"class_weight": "even"}, "class_weight must be one of balanced"),
+        ({"w0": [1.0]}, "w0 must have length 5"),
+    ],
+)
+def test_wrong_arguments_are_one_clear_line(change, message):
+    X, y = draw()
+    with pytest.raises(InputError, match=message):
+        solve(**{"X": X, "y": y, **change})
+
+
+def test_weights_are_costs():
+    X, y = draw()
+    weights = np.where(y > 0, 3.0, 1.0)
+    a = solve(X, y, sample_weight=weights, tol=1e-5)
+    b = solve(X, y, class_weight={1: 3.0}, tol=1e-5)
+    assert a.objective == b.objective
+    twice = solve(np.vstack([X, X]), np.r_[y, y], tol=1e-6).objective
+    assert twice == pytest.approx(solve(X, y, C=2.0, tol=1e-6).objective, rel=1e-5)
+    balanced = solve(X, y, class_weight="balanced", tol=1e-5).objective
+    counts = {k: len(y) / (2 * np.sum(y == k)) for k in (-1, 1)}
+    assert balanced == pytest.approx(solve(X, y, class_weight=counts, tol=1e-5).objective)
