@@ -4,7 +4,7 @@ VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: test test-slow fuzz lint format bench-read bench-kernels bench-startup clean
+.PHONY: test test-slow fuzz lint format bench-read bench-kernels bench-startup bench-solvers clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,7 +36,7 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-bench-read bench-kernels bench-startup: bench-%: $(VENV)/.ready-bench
+bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-bench
 	$(BIN)/python -m bench.$*
 
 clean:

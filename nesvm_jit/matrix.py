@@ -336,7 +336,7 @@ def as_precision(dtype) -> np.dtype:
     except TypeError:
         kind = None
     if kind not in (np.float64, np.float32):
-        raise InputError(f"dtype must be float64 or float32, got {kind or dtype!r}")
+        raise InputError(f"dtype must be float64 or float32, got {kind or repr(dtype)}")
     return kind
 
 

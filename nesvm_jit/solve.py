@@ -9,7 +9,7 @@ import numpy as np
 
 from .errors import InputError
 from .jit import one_blas_thread
-from .matrix import as_matrix, as_vector, shape
+from .matrix import as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
 from .models.problem import LinearProblem
 from .solvers import SCHEDULES, Continuation, Limits, Method, Run, homotopy, nesvm
@@ -109,12 +109,12 @@ def solve(
     _positive("epsilon", epsilon, zero=True)
     if strong and (machine.strong_convexity == 0.0 or bias):
         raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
-    if max_iter < 1:
-        raise InputError(f"max_iter must be at least 1, got {max_iter}")
+    if not isinstance(max_iter, (int, np.integer)) or max_iter < 1:
+        raise InputError(f"max_iter must be a whole number from 1, got {max_iter!r}")
     if time_limit is not None:
         _positive("time_limit", time_limit, zero=True)
-    start = _point("w0", w0, b0, p, bias)
-    centre = _point("w_star", w_star, b_star, p, bias)
+    start = _point("w0", w0, as_number("b0", b0), p, bias)
+    centre = _point("w_star", w_star, as_number("b_star", b_star), p, bias)
     method = Method(
         epsilon=epsilon,
         lipschitz=lipschitz,
@@ -127,6 +127,8 @@ def solve(
     smoothing = Smoothing(loss, loss if nu is None else nu)
     with one_blas_thread():
         problem = LinearProblem(X, y, c, machine, bias)
+        if not np.isfinite(problem.lipschitz("paper", smoothing)):
+            raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
         run = Run(problem, limits)
         if solver == "nesvm":
             work = partial(nesvm, problem, start, centre, smoothing, method, run)
@@ -212,4 +214,4 @@ def _costs(C, y: np.ndarray, sample_weight, class_weight) -> np.ndarray:
 def _point(name: str, w, b: float, p: int, bias: bool) -> np.ndarray:
     """[w; b], zero by default."""
     w = as_vector(name, 0.0 if w is None else w, p)
-    return np.append(w, float(b)) if bias else w.copy()
+    return np.append(w, b) if bias else w.copy()

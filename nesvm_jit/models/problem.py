@@ -41,7 +41,8 @@ class LinearProblem:
         self.rows = Rows(y, c, s)
         self.n_rows, self.n_features, self.n_variables = n, p, p + bias
         self.passes = 0
-        self._norms2 = two**2 + bias
+        with np.errstate(over="ignore"):  # the public edge refuses what is not finite
+            self._norms2 = two**2 + bias
         self._work = sweep_work(X)
         self._u, self._ascent = np.zeros(n), np.zeros(p)
         self._gradient = np.zeros(p + bias)
@@ -117,7 +118,8 @@ class LinearProblem:
         if kind not in self._spectral:
             d = self.model.curvature(self.rows)
             if kind == "paper":
-                bound = self.n_rows * float((d * self._norms2).max(initial=0.0))
+                with np.errstate(over="ignore"):
+                    bound = self.n_rows * float((d * self._norms2).max(initial=0.0))
             else:
                 bound = POWER_MARGIN * self._largest_eigenvalue(d)
             self._spectral[kind] = bound
