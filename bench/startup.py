@@ -21,13 +21,13 @@ FIT = """
 import sys
 from nesvm_jit import read_libsvm, solve
 X, y = read_libsvm(sys.argv[1])
-solve(X.toarray() if sys.argv[2] == "dense" else X, y)
+solve(X.toarray() if sys.argv[2] == "dense" else X, y, max_iter=20)
 """
 
 
 def write_small(path: Path) -> None:
-    """A LIBSVM file of 600 rows: its reading and its passes take next to no time."""
-    lines = [f"{1 if i % 3 else -1} {1 + i % 7}:0.5 {9 + i % 5}:{i}\n" for i in range(600)]
+    """A LIBSVM file large enough for threads, whose passes still take next to no time."""
+    lines = [f"{1 if i % 3 else -1} {1 + i % 7}:0.5 {9 + i % 5}:{i % 7}\n" for i in range(60_000)]
     path.write_text("".join(lines))
 
 

@@ -54,6 +54,7 @@ MOST_CHUNKS = 32
 CHUNK_ROWS = 256  # a chunk of fewer rows costs more to start than to run
 CHUNK_CELLS = 1 << 20  # partial sums of all chunks together: 8 MB of float64 ...
 SERIAL_CELLS = 1 << 26  # ... or two of them, up to 512 MB each; beyond that one
+SMALL_BYTES = 1 << 18  # arguments that one thread is done with before a second is awake
 
 
 def _options(exact: bool) -> dict:
@@ -70,8 +71,10 @@ def _compile(function, exact: bool, parallel: bool):
 
 
 class Kernel:
-    """A compiled function that runs on all threads asked for when that is safe, else on one.
+    """A compiled function that runs on all threads asked for when that pays and is safe, else on
+    one.
 
+    It does not pay for small arrays: on a busy machine the second thread may take 10 ms to come.
     It is not safe while another thread of this process is inside a parallel kernel (one
     threading layer of numba aborts, the others would oversubscribe), nor in a forked child
     whose parent has used OpenMP (it aborts). Both variants give the same bits.
@@ -87,7 +90,8 @@ class Kernel:
         self.parallel = _compile(function, exact, parallel=True)
 
     def __call__(self, *args):
-        if not _parallel_allowed() or not _in_parallel.acquire(blocking=False):
+        parallel = _parallel_allowed() and _size_of(args) >= SMALL_BYTES
+        if not parallel or not _in_parallel.acquire(blocking=False):
             return self.serial(*args)
         try:
             before = numba.get_num_threads()
@@ -100,6 +104,17 @@ class Kernel:
                 numba.set_num_threads(before)
         finally:
             _in_parallel.release()
+
+
+def _size_of(args) -> int:
+    """Bytes of all arrays among the arguments, also inside tuples of arrays."""
+    size = 0
+    for a in args:
+        if isinstance(a, np.ndarray):
+            size += a.nbytes
+        elif isinstance(a, tuple):
+            size += _size_of(a)
+    return size
 
 
 def kernel(function):

@@ -1,5 +1,6 @@
 """`nesvm_jit.solve`: one binary problem, checked at the edge, solved and certified."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,9 +13,11 @@ from .jit import one_blas_thread
 from .matrix import as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
 from .models.problem import LinearProblem
-from .solvers import SCHEDULES, Continuation, Limits, Method, Run, homotopy, nesvm
+from .solvers import SCHEDULES, Continuation, Limits, Method, Run, homotopy, nesvm, warm_smoothing
 
 SOLVERS = ("auto", "nesvm", "homotopy")
+LARGEST = 1e140  # of n · C · ‖x‖²: its square is still a number
+FARTHEST = 1e50  # of an entry of w⁰ or w⋆
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,9 @@ class Solution:
         """Xw + b."""
         from .kernels import margins
 
+        X = as_matrix(X)
+        if shape(X)[1] != len(self.w):
+            raise InputError(f"X must have {len(self.w)} columns, got {shape(X)[1]}")
         return margins(X, self.w, self.b)
 
 
@@ -89,22 +95,37 @@ def solve(
     """
     if kernel != "linear":
         raise InputError(f"kernel must be linear here, got {kernel!r}")
-    _one_of("model", model, MODELS)
+    _one_of("model", model, tuple(MODELS))
     _one_of("solver", solver, SOLVERS)
+    _boolean(bias=bias, strong=strong)
+    _boolean(
+        **{
+            k: v
+            for k, v in (("restart", restart), ("moving_centre", moving_centre))
+            if v is not None
+        }
+    )
     X = as_matrix(X)
     n, p = shape(X)
+    if n == 0:
+        raise InputError("X must have at least one row of each class")
     y = _labels(y, n)
     c = _costs(C, y, sample_weight, class_weight)
     machine = MODELS[model]()
-    bias = bool(bias)
     auto = solver == "auto"
     lipschitz = lipschitz or ("tight" if auto else "paper")
     _one_of("lipschitz", lipschitz, ("paper", "tight"))
     schedule = schedule or ("gap" if auto else "paper")
     _one_of("schedule", schedule, SCHEDULES)
-    for name, value in (("mu", mu), ("nu", nu), ("mu_start", mu_start), ("mu_end", mu_end)):
+    _positive("mu", mu)
+    _positive("mu_start", mu_start)
+    for name, value in (("nu", nu), ("mu_end", mu_end)):
         if value is not None:
             _positive(name, value)
+    if nu is not None and model != "lpsvm":
+        raise InputError(f"nu is the hinge's own smoothing in lpsvm, {model} has mu alone")
+    if callback is not None and not callable(callback):
+        raise InputError(f"callback must be a function, got {callback!r:.60}")
     _positive("tol", tol, zero=True)
     _positive("epsilon", epsilon, zero=True)
     if strong and (machine.strong_convexity == 0.0 or bias):
@@ -127,9 +148,11 @@ def solve(
     smoothing = Smoothing(loss, loss if nu is None else nu)
     with one_blas_thread():
         problem = LinearProblem(X, y, c, machine, bias)
-        if not np.isfinite(problem.lipschitz("paper", smoothing)):
+        if not max(problem.lipschitz("paper", smoothing), n * float(c.max())) <= LARGEST:
             raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
         run = Run(problem, limits)
+        if auto and machine.smoothed and start.any():
+            smoothing = warm_smoothing(problem, start, smoothing)
         if solver == "nesvm":
             work = partial(nesvm, problem, start, centre, smoothing, method, run)
         else:
@@ -154,11 +177,11 @@ def _finished(problem, run: Run, work, smoothing, start, solver) -> Solution:
     return Solution(
         w=w.copy(),
         b=b,
-        objective=run.objective,
-        dual_objective=run.dual,
+        objective=float(run.objective),
+        dual_objective=float(run.dual),
         alpha=run.alpha,
-        gap=run.gap,
-        certified=run.gap <= run.limits.tol,
+        gap=float(run.gap),
+        certified=bool(run.gap <= run.limits.tol),
         n_iter=run.rounds,
         status=run.status or "converged",
         solver=solver,
@@ -175,11 +198,18 @@ def _one_of(name: str, value, allowed) -> None:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
 
 
+def _boolean(**values) -> None:
+    for name, value in values.items():
+        if not isinstance(value, (bool, np.bool_)):
+            raise InputError(f"{name} must be True or False, got {value!r:.60}")
+
+
 def _positive(name: str, value, zero: bool = False) -> None:
     """A finite number above zero (or not below, with `zero`)."""
-    number = isinstance(value, (int, float, np.integer, np.floating)) and np.isfinite(value)
-    if not number or value < 0 or (value == 0 and not zero):
-        raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {value!r}")
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not zero):
+        shown = f"{value!r:.60}"
+        raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {shown}")
 
 
 def _labels(y, n: int) -> np.ndarray:
@@ -203,7 +233,11 @@ def _costs(C, y: np.ndarray, sample_weight, class_weight) -> np.ndarray:
     if isinstance(class_weight, str):
         _one_of("class_weight", class_weight, ("balanced",))
         class_weight = {k: len(y) / (2 * np.count_nonzero(y == k)) for k in (-1.0, 1.0)}
+    if not isinstance(class_weight, (Mapping, type(None))):
+        raise InputError(f"class_weight must map -1 and 1 to weights, got {class_weight!r:.60}")
     for label, weight in (class_weight or {}).items():
+        if label not in (-1, 1):
+            raise InputError(f"class_weight must map -1 and 1 to weights, got label {label!r}")
         _positive(f"class_weight of {label}", weight, zero=True)
         c[y == label] *= weight
     if not (np.isfinite(c).all() and all(c[y == k].any() for k in (-1.0, 1.0))):
@@ -214,4 +248,6 @@ def _costs(C, y: np.ndarray, sample_weight, class_weight) -> np.ndarray:
 def _point(name: str, w, b: float, p: int, bias: bool) -> np.ndarray:
     """[w; b], zero by default."""
     w = as_vector(name, 0.0 if w is None else w, p)
+    if max(np.abs(w).max(initial=0.0), abs(b)) > FARTHEST:
+        raise InputError(f"{name} and its bias must be within {FARTHEST:g} of zero")
     return np.append(w, b) if bias else w.copy()

@@ -7,9 +7,8 @@ from functools import partial
 import numpy as np
 from scipy.sparse import csr_matrix
 
-from . import kernels
+from . import jit, kernels
 from .files.libsvm import read_libsvm
-from .jit import Kernel
 
 
 def matrices() -> dict[str, object]:
@@ -42,17 +41,25 @@ def calls(X) -> dict[str, Callable]:
 
 
 def steps() -> Iterator[tuple[str, Callable]]:
-    """(name, call) of everything there is to compile."""
+    """(name, call) of everything there is to compile, for small data and for large."""
     for dtype in (np.float64, np.float32):
-        text = io.BytesIO(b"1 1:2\n")
-        yield f"read_libsvm, {np.dtype(dtype)}", partial(read_libsvm, text, dtype=dtype)
-    yield "project_hinge", partial(kernels.project_hinge, np.ones(2))
-    yield "project_l1", partial(kernels.project_l1, np.ones(2))
+        yield f"read_libsvm, {np.dtype(dtype)}", partial(_both, partial(_read, dtype))
+    yield "project_hinge", partial(_both, partial(kernels.project_hinge, np.ones(2)))
+    yield "project_l1", partial(_both, partial(kernels.project_l1, np.ones(2)))
     for kind, X in matrices().items():
         for name, call in calls(X).items():
-            yield f"{name}, {kind}", call
+            yield f"{name}, {kind}", partial(_both, call)
 
 
-def all_kernels() -> list[str]:
-    """The names of all compiled loops, to check that `steps` leaves none out."""
-    return sorted(Kernel.registry)
+def _read(dtype) -> None:
+    read_libsvm(io.BytesIO(b"1 1:2\n"), dtype=dtype)
+
+
+def _both(call: Callable) -> None:
+    """Run `call` as on small data, then as on large."""
+    call()
+    small, jit.SMALL_BYTES = jit.SMALL_BYTES, 0
+    try:
+        call()
+    finally:
+        jit.SMALL_BYTES = small

@@ -21,7 +21,7 @@ import numpy as np
 from nesvm_jit import kernels
 from nesvm_jit.kernels.projection import _project_l1 as k
 print(kernels.project_l1(np.array([-9.0, 0.25, 9.0]), 0.5).tolist())
-print(sum(k.parallel.stats.cache_hits.values()), sum(k.parallel.stats.cache_misses.values()))
+print(sum(k.serial.stats.cache_hits.values()), sum(k.serial.stats.cache_misses.values()))
 """
 ANSWER = "[-1.0, 0.5, 1.0]"
 SWEEP = """
@@ -159,8 +159,20 @@ def test_four_threads_give_the_bits_of_one(tmp_path_factory):
     assert len(set(run(program, cache, NUMBA_NUM_THREADS="4"))) == 1
 
 
+def test_small_data_do_not_wake_other_threads(monkeypatch):
+    def refuse(*_):
+        raise AssertionError
+
+    kernel = sys.modules["nesvm_jit.kernels.projection"]._project_l1
+    monkeypatch.setattr(kernel, "parallel", refuse)
+    assert kernels.project_l1(np.ones(100)).all()
+    if nesvm_jit.get_threads() > 1:
+        with pytest.raises(AssertionError):
+            kernels.project_l1(np.ones(100_000))
+
+
 def test_a_busy_kernel_does_not_block_other_threads():
-    w = np.linspace(-2, 2, 1000)
+    w = np.linspace(-2, 2, 100_000)
     expect = kernels.project_l1(w)
     with jit._in_parallel, ThreadPoolExecutor(1) as pool:
         got = pool.submit(kernels.project_l1, w).result(timeout=60)

@@ -45,9 +45,11 @@ class Model(Protocol):
     def excess(self, w: np.ndarray, gradient: np.ndarray, objective: float) -> float:
         """About what the gap owes to F_μ(w) not being minimal, from its gradient by w."""
 
-    def dual_value(self, total: float, squares: float, direction: np.ndarray) -> float:
-        """The best dual value of the points t·α (t ≥ 0 as far as they are feasible), given
-        Σ α_i, Σ α_i²/(4c_i) and Σ α_i y_i x_i."""
+    def dual_value(
+        self, total: float, squares: float, direction: np.ndarray, most: float
+    ) -> tuple[float, float]:
+        """The best dual value among the multiples t·α that are feasible, and that t, given Σ α_i,
+        Σ α_i²/(4c_i), Σ α_i y_i x_i, and the largest t that keeps t·α ≤ c."""
 
     def balanced(self, alpha: np.ndarray, rows: Rows) -> list[np.ndarray]:
         """Dual points near α with Σ α_i y_i = 0, as a free bias demands."""

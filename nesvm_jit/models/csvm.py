@@ -31,11 +31,11 @@ class CSvm:
     def excess(self, w, gradient, objective):
         return 0.5 * float(gradient @ gradient)  # by strong convexity; also the smoothed gap
 
-    def dual_value(self, total, squares, direction):
-        # D(tα) = t Σα − ½t²‖direction‖², t ≤ 1 to stay in the box
+    def dual_value(self, total, squares, direction, most):
+        # D(tα) = t Σα − ½t²‖direction‖²
         norm2 = float(direction @ direction)
-        t = min(1.0, total / norm2) if norm2 > 0.0 else 1.0
-        return t * total - 0.5 * t * t * norm2
+        t = min(most, total / norm2) if norm2 > 0.0 else most
+        return t * total - 0.5 * t * t * norm2, t
 
     def balanced(self, alpha, rows):
         return balanced_in_box(alpha, rows)

@@ -38,8 +38,10 @@ class LpSvm:
         size = 2.0 * float(np.abs(w).sum()) + objective
         return float(np.abs(gradient).max(initial=0.0)) * size
 
-    def dual_value(self, total, squares, direction):
-        return total / max(1.0, float(np.abs(direction).max(initial=0.0)))
+    def dual_value(self, total, squares, direction, most):
+        largest = float(np.abs(direction).max(initial=0.0))
+        t = min(most, 1.0 / largest) if largest > 0.0 else most
+        return t * total, t
 
     def balanced(self, alpha, rows):
         return balanced_in_box(alpha, rows)

@@ -21,10 +21,11 @@ class LsSvm(CSvm):
     def curvature_scale(self, smoothing):
         return 1.0
 
-    def dual_value(self, total, squares, direction):
+    def dual_value(self, total, squares, direction, most):
         # D(tα) = t Σα − t²(Σα²/(4c) + ½‖direction‖²), any t
         bend = squares + 0.5 * float(direction @ direction)
-        return 0.25 * total * total / bend if bend > 0.0 else 0.0
+        t = 0.5 * total / bend if bend > 0.0 else 0.0
+        return t * total - t * t * bend, t
 
     def balanced(self, alpha, rows):
         # the nearest point in the metric of the dual, Σ(Δα)²/(4c)

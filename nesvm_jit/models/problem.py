@@ -90,17 +90,24 @@ class LinearProblem:
         """
         alpha = self.rows.c * self._u
         if not self.bias:
-            value = self.model.dual_value(self._total, self._loss, self._ascent)
-            return DualPoint(value, alpha)
+            return self._scaled(alpha, self._total, self._loss, self._ascent)
         points = self.model.balanced(alpha, self.rows)
         directions = [self._direction(a) for a in points]
-        shares = (0.0, 0.5, 1.0) if len(points) == 2 else (0.0,)
         mixed = []
-        for t in shares:  # everything between two feasible points is feasible
+        for t in (0.0, 0.5, 1.0) if len(points) == 2 else (0.0,):
+            # everything between two feasible points is feasible
             a = (1.0 - t) * points[0] + t * points[-1]
             direction = (1.0 - t) * directions[0] + t * directions[-1]
-            mixed.append(DualPoint(self.model.dual_value(a.sum(), self._squares(a), direction), a))
+            mixed.append(self._scaled(a, float(a.sum()), self._squares(a), direction))
         return max(mixed, key=lambda point: point.value)
+
+    def _scaled(self, alpha, total: float, squares: float, direction: np.ndarray) -> DualPoint:
+        """The best feasible multiple of α."""
+        used = self.rows.c > 0.0
+        share = float((alpha[used] / self.rows.c[used]).max(initial=0.0))
+        most = 1.0 / share if share > 0.0 else 0.0
+        value, t = self.model.dual_value(total, squares, direction, most)
+        return DualPoint(float(value), t * alpha)
 
     def _direction(self, alpha: np.ndarray) -> np.ndarray:
         out = np.zeros(self.n_features)

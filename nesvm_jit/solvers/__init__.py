@@ -1,7 +1,16 @@
 """Solvers: each minimises a problem of `models` and reports to a `Run`."""
 
-from .homotopy import SCHEDULES, Continuation, homotopy
+from .homotopy import SCHEDULES, Continuation, homotopy, warm_smoothing
 from .nesvm import Method, nesvm
 from .run import Limits, Run
 
-__all__ = ["SCHEDULES", "Continuation", "Limits", "Method", "Run", "homotopy", "nesvm"]
+__all__ = [
+    "SCHEDULES",
+    "Continuation",
+    "Limits",
+    "Method",
+    "Run",
+    "homotopy",
+    "nesvm",
+    "warm_smoothing",
+]

@@ -11,6 +11,7 @@ from .nesvm import Method, nesvm
 from .run import Run
 
 FACTOR = 0.5  # of the geometric schedule
+WARM_STEPS = 16
 SCHEDULES = ("paper", "geometric", "gap")
 
 
@@ -40,6 +41,19 @@ def homotopy(
         if run.done or not problem.model.smoothed:
             break
     return w
+
+
+def warm_smoothing(problem: LinearProblem, w0: np.ndarray, start: Smoothing) -> Smoothing:
+    """The smoothing among start · 4^{−k} at which w⁰ proves the smallest gap: where a good start
+    stays one. A larger μ would lead away from it."""
+    best, bound = start, -np.inf
+    for k in range(WARM_STEPS):
+        smoothing = Smoothing(*(mu * 4.0**-k for mu in start))
+        problem.evaluate(w0, smoothing)
+        value = problem.dual().value
+        if value > bound:
+            best, bound = smoothing, value
+    return best
 
 
 def _stages(continuation: Continuation, run: Run) -> Iterator[Smoothing]:

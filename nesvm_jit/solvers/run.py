@@ -42,6 +42,8 @@ class Run:
     @property
     def gap(self) -> float:
         """(P − D)/P of the best point and the best bound."""
+        if not np.isfinite(self.objective):
+            return float("inf")
         if self.objective <= 0.0:
             return 0.0
         return max(0.0, (self.objective - self.dual) / self.objective)
