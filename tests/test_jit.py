@@ -114,7 +114,7 @@ def test_many_processes_may_fill_one_cache_at_once(tmp_path):
 def test_no_folder_can_be_written(tmp_path):
     (tmp_path / "file").touch()
     nowhere = {"HOME": str(tmp_path / "file"), "XDG_CACHE_HOME": str(tmp_path / "file")}
-    program = "import tempfile; tempfile.tempdir = '/nowhere'\n" + PROJECT
+    program = f"import tempfile; tempfile.tempdir = {str(tmp_path / 'file')!r}\n" + PROJECT
     assert run(program, tmp_path / "file", **nowhere) == [ANSWER, "0 1"]
 
 
