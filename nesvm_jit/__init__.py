@@ -15,9 +15,10 @@ _HOME = {
     "get_threads": ".jit",
     "kernels": ".kernels",
     "read_libsvm": ".files.libsvm",
-    "Solution": ".solve",
+    "Settings": ".settings",
+    "Solution": ".binary",
     "set_threads": ".jit",
-    "solve": ".solve",
+    "solve": ".binary",
     "write_libsvm": ".files.libsvm",
 }
 
@@ -25,6 +26,7 @@ __all__ = [
     "FormatError",
     "InputError",
     "NesvmError",
+    "Settings",
     "Solution",
     "__version__",
     "get_threads",
@@ -40,7 +42,8 @@ if TYPE_CHECKING:
     from .errors import FormatError, InputError, NesvmError
     from .files.libsvm import read_libsvm, write_libsvm
     from .jit import get_threads, set_threads
-    from .solve import Solution, solve
+    from .settings import Settings
+    from .binary import Solution, solve
 
 
 def __getattr__(name: str):

@@ -9,6 +9,7 @@ from scipy.sparse import csr_matrix
 
 from . import jit, kernels
 from .files.libsvm import read_libsvm
+from .binary import solve
 
 
 def matrices() -> dict[str, object]:
@@ -46,9 +47,11 @@ def steps() -> Iterator[tuple[str, Callable]]:
         yield f"read_libsvm, {np.dtype(dtype)}", partial(_both, partial(_read, dtype))
     yield "project_hinge", partial(_both, partial(kernels.project_hinge, np.ones(2)))
     yield "project_l1", partial(_both, partial(kernels.project_l1, np.ones(2)))
+    yield "slope", partial(_both, partial(kernels.slope, np.ones(2), np.ones(2), [1.0, -1.0]))
     for kind, X in matrices().items():
         for name, call in calls(X).items():
             yield f"{name}, {kind}", partial(_both, call)
+        yield f"solve, {kind}", partial(_both, partial(solve, X, [1.0, -1.0, 1.0, -1.0]))
 
 
 def _read(dtype) -> None:

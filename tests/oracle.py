@@ -37,6 +37,15 @@ def sweep(X, y, w, b, c, s, mu, loss):
     return u, np.sum(c * smoothed), np.sum(c * true), np.sum(c * u), dense(X).T @ a, np.sum(a)
 
 
+def slope(f, m, y, t, c, s, mu, loss):
+    """The first two derivatives by t of the (smoothed) loss at margins f + t m."""
+    r = 1 - y * (f + t * m)
+    if loss == "hinge":
+        inside = (r > 0) & (r < mu * s)
+        return -np.sum(c * y * m * project_hinge(r, s, mu)), np.sum((c * m**2 / (mu * s))[inside])
+    return -np.sum(2 * c * y * m * r), np.sum(2 * c * m**2)
+
+
 def accumulate(X, a):
     return dense(X).T @ a
 

@@ -62,6 +62,17 @@ def test_sweep(kind, threads, loss):
         np.testing.assert_allclose(got, want, **TIGHT)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_slope_along_a_direction(threads, loss):
+    rng = np.random.default_rng(3)
+    n = 3000
+    f, m, y = rng.normal(size=n), rng.normal(size=n), rng.choice([-1.0, 1.0], n)
+    c, s = rng.uniform(0, 2, n), rng.uniform(0.5, 2, n)
+    for t in (0.0, 0.7, -2.0):
+        expect = oracle.slope(f, m, y, t, c, s, 0.3, loss)
+        assert kernels.slope(f, m, y, t, c, s, 0.3, loss) == pytest.approx(expect, rel=1e-11)
+
+
 def test_sweep_where_no_row_or_every_row_is_active(kind):
     X, y, w, _ = draw(kind)
     none = kernels.sweep(X, y, 0 * w, b=0.0, mu=1e9)

@@ -17,10 +17,14 @@ LEVELS = {
     "files": 5,
     "models": 5,
     "solvers": 6,
-    "solve": 7,
-    "warm": 8,
-    "cli": 9,
-    "__main__": 10,
+    "settings": 7,
+    "binary": 8,
+    "kernelised": 8,
+    "machine": 9,
+    "warm": 10,
+    "estimator": 10,
+    "cli": 11,
+    "__main__": 12,
 }
 COMPILERS = {"numba", "llvmlite"}
 MAY_IMPORT_COMPILERS = {"codecache.py", "jit.py", "bits.py"}

@@ -45,7 +45,7 @@ class Sweep(NamedTuple):
 
 
 @helper
-def _loss_at(r, mu_s, loss):
+def loss_at(r, mu_s, loss):
     """u, h_μ(r) and h(r) of one row: hinge u = median{r/(μs),0,1}, h_μ = ur − (μs/2)u²;
     square u = 2r, h_μ = h = r²."""
     if loss == HINGE:
@@ -67,7 +67,7 @@ def _sweep_rows(X, rows, w, b, mu, loss, lo, hi, at_once, u, g, scalars):
         for i in range(first, min(first + at_once, hi)):
             y, c = rows.y[i], rows.c[i]
             r = 1.0 - y * (row_dot(X, i, w) + b)
-            u_i, h_mu, h = _loss_at(r, mu * rows.s[i], loss)
+            u_i, h_mu, h = loss_at(r, mu * rows.s[i], loss)
             u[i] = u_i
             smoothed += c * h_mu
             true += c * h
@@ -114,6 +114,13 @@ def sweep_work(X) -> Work:
     return Work(parts, partial_sums(parts.shape[0], 4), at_once)
 
 
+def loss_code(loss: str) -> int:
+    """The number kernels know a loss by."""
+    if loss not in LOSSES:
+        raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    return LOSSES[loss]
+
+
 def as_rows(y, c, s, n: int) -> Rows:
     """Labels, costs and scales of n rows, checked."""
     y, c, s = as_vector("y", y, n), as_vector("c", c, n), as_vector("s", s, n)
@@ -127,8 +134,7 @@ def as_rows(y, c, s, n: int) -> Rows:
 
 def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     """The fused pass at (w, b): u, smoothed and true loss, and the loss's negative gradient."""
-    if loss not in LOSSES:
-        raise InputError(f"loss must be one of {', '.join(LOSSES)}, got {loss!r}")
+    code = loss_code(loss)
     mu, b = as_number("mu", mu), as_number("b", b)
     require_scale("mu", mu)
     X = as_matrix(X)
@@ -136,5 +142,5 @@ def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     rows = as_rows(y, c, s, n)
     w = as_vector("w", w, p)
     u, ascent = output("u", u, (n,)), np.zeros(p)
-    found = _sweep(X, rows, w, b, mu, LOSSES[loss], u, sweep_work(X), ascent)
+    found = _sweep(X, rows, w, b, mu, code, u, sweep_work(X), ascent)
     return Sweep(u, found[0], found[1], found[2], ascent, found[3])

@@ -4,7 +4,7 @@ A model says what its penalty R and its loss are, smoothed and true, how curved 
 what a dual point is worth. It knows nothing of rows, matrices or iterations.
 """
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -32,6 +32,14 @@ class Model(Protocol):
 
     def penalty_gradient(self, w: np.ndarray, smoothing: Smoothing, out: np.ndarray) -> None:
         """out = ∇R_μ(w)."""
+
+    def penalty_curvature(self, w: np.ndarray, smoothing: Smoothing) -> Any:
+        """The diagonal of ∇²R_μ(w), or the one number it consists of."""
+
+    def penalty_slope(
+        self, w: np.ndarray, d: np.ndarray, t: float, smoothing: Smoothing
+    ) -> tuple[float, float]:
+        """The first two derivatives of R_μ(w + t d) by t."""
 
     def penalty_lipschitz(self, smoothing: Smoothing) -> float:
         """A Lipschitz constant of ∇R_μ."""

@@ -19,6 +19,13 @@ class CSvm:
     def penalty_gradient(self, w, smoothing, out):
         out[:] = w
 
+    def penalty_curvature(self, w, smoothing):
+        return 1.0
+
+    def penalty_slope(self, w, d, t, smoothing):
+        square = float(d @ d)
+        return float(w @ d) + t * square, square
+
     def penalty_lipschitz(self, smoothing):
         return 1.0
 

@@ -23,6 +23,15 @@ class LpSvm:
     def penalty_gradient(self, w, smoothing, out):
         np.clip(w / smoothing.penalty, -1.0, 1.0, out=out)
 
+    def penalty_curvature(self, w, smoothing):
+        return np.where(np.abs(w) < smoothing.penalty, 1.0 / smoothing.penalty, 0.0)
+
+    def penalty_slope(self, w, d, t, smoothing):
+        at = (w + t * d) / smoothing.penalty
+        first = float(d @ np.clip(at, -1.0, 1.0))
+        inside = d[np.abs(at) < 1.0]
+        return first, float(inside @ inside) / smoothing.penalty
+
     def penalty_lipschitz(self, smoothing):
         return 1.0 / smoothing.penalty
 

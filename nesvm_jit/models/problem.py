@@ -5,7 +5,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit import chunk_count
-from ..kernels.sums import _accumulate, _margins, _row_norms
+from ..kernels.hessian import _hessian, hessian_parts
+from ..kernels.line import Margins, _slope, _step, line_parts
+from ..kernels.sums import _accumulate, _accumulate_change, _margins, _row_norms
 from ..kernels.sweep import Rows, _sweep, sweep_work
 from ..matrix import Matrix, shape
 from .base import Model, Smoothing
@@ -43,11 +45,15 @@ class LinearProblem:
         self.passes = 0
         with np.errstate(over="ignore"):  # the public edge refuses what is not finite
             self._norms2 = two**2 + bias
+            self._curvature_sum = float(model.curvature(self.rows).sum())
         self._work = sweep_work(X)
         self._u, self._ascent = np.zeros(n), np.zeros(p)
+        self._stepped = False  # whether the dual weights are those of the last step
         self._gradient = np.zeros(p + bias)
         self._loss = self._total = self._ascent_b = 0.0
         self._spectral: dict[str, float] = {}
+        self._margins: Margins | None = None
+        self._H: np.ndarray | None = None
 
     def split(self, v: np.ndarray) -> tuple[np.ndarray, float]:
         """w and b of a point."""
@@ -68,6 +74,11 @@ class LinearProblem:
             self._ascent,
         )
         self.passes += 1
+        self._stepped = False
+        return self._evaluation(w, smoothing, smoothed)
+
+    def _evaluation(self, w: np.ndarray, smoothing: Smoothing, smoothed: float) -> Evaluation:
+        """F_μ, ∇F_μ and P from the sums over rows just made."""
         g = self._gradient
         self.model.penalty_gradient(w, smoothing, g[: self.n_features])
         g[: self.n_features] -= self._ascent
@@ -75,6 +86,79 @@ class LinearProblem:
             g[-1] = -self._ascent_b
         penalty, penalty_smoothed = self.model.penalty(w, smoothing)
         return Evaluation(penalty_smoothed + smoothed, g, penalty + self._loss)
+
+    # ------------------------------------------------------------ along a direction
+
+    def place(self, v: np.ndarray, smoothing: Smoothing) -> Evaluation:
+        """Start steps at v: the same as `evaluate`, in two passes that later steps build on."""
+        n, p = self.n_rows, self.n_features
+        if self._margins is None:
+            self._margins = Margins(*(np.zeros(n) for _ in Margins._fields))
+            self._weight_before, self._line = np.zeros(n), line_parts(n)
+            self._direction_at = np.zeros(self.n_variables)
+        self.point = v.copy()
+        w, b = self.split(v)
+        _margins(self.X, w, b, chunk_count(n, 1), self._margins.f)
+        self.passes += 1
+        self._margins.m[:] = 0.0
+        self._margins.weight[:] = 0.0
+        self._ascent[:p] = 0.0
+        return self.step(0.0, smoothing)
+
+    def aim(self, direction: np.ndarray) -> None:
+        """Choose the direction of the next step: one pass for its margins."""
+        assert self._margins is not None
+        self._direction_at[:] = direction
+        w, b = self.split(direction)
+        _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.m)
+        self.passes += 1
+
+    def slope(self, t: float, smoothing: Smoothing) -> tuple[float, float]:
+        """The first two derivatives of F_μ(point + t · direction) by t."""
+        first, second = _slope(
+            self.rows, self._margins, smoothing.loss, self.model.loss, t, self._line
+        )
+        w, d = self.split(self.point)[0], self.split(self._direction_at)[0]
+        p1, p2 = self.model.penalty_slope(w, d, t, smoothing)
+        return first + p1, second + p2
+
+    def step(self, t: float, smoothing: Smoothing) -> Evaluation:
+        """Go t along the direction; only rows whose u changes are added up again."""
+        margins = self._margins
+        assert margins is not None
+        if t != 0.0:
+            self.point += t * self._direction_at
+        self._weight_before[:] = margins.weight
+        smoothed, self._loss, self._total, self._ascent_b = _step(
+            self.rows, margins, smoothing.loss, self.model.loss, t, self._line
+        )
+        _accumulate_change(
+            self.X, margins.weight, self._weight_before, self._work.parts, self._ascent
+        )
+        self._stepped = True
+        return self._evaluation(self.split(self.point)[0], smoothing, smoothed)
+
+    def hessian(self, smoothing: Smoothing) -> np.ndarray:
+        """∇²F_μ at the point, valid until the next call; rows of its lower triangle at least."""
+        p = self.n_features
+        if self._H is None:
+            self._H = np.zeros((self.n_variables, self.n_variables))
+            self._H_w, self._H_parts = np.zeros((p, p)), hessian_parts(self.X)
+        assert self._margins is not None
+        d = self._margins.curvature
+        _hessian(self.X, d, self._H_parts, self._H_w)
+        self._H[:p, :p] = self._H_w
+        diagonal = np.einsum("ii->i", self._H)
+        diagonal[:p] += self.model.penalty_curvature(self.split(self.point)[0], smoothing)
+        if self.bias:
+            _accumulate(self.X, d, self._work.parts, self._H[p, :p])
+            self._H[:p, p] = self._H[p, :p]
+            # where no row is active b has no curvature; then a little of what it could have
+            most = self.model.curvature_scale(smoothing) * self._curvature_sum
+            self._H[p, p] = max(float(d.sum()), 1e-8 * most)
+        return self._H
+
+    # ------------------------------------------------------------ bounds
 
     def excess(self, v: np.ndarray, found: Evaluation) -> float:
         """About what the gap owes to F_μ not being minimal at the point just evaluated."""
@@ -88,7 +172,11 @@ class LinearProblem:
 
         Without a bias it costs nothing; with one, a pass for each repaired point.
         """
-        alpha = self.rows.c * self._u
+        if self._stepped:
+            assert self._margins is not None
+            alpha = self.rows.y * self._margins.weight
+        else:
+            alpha = self.rows.c * self._u
         if not self.bias:
             return self._scaled(alpha, self._total, self._loss, self._ascent)
         points = self.model.balanced(alpha, self.rows)
@@ -100,6 +188,14 @@ class LinearProblem:
             direction = (1.0 - t) * directions[0] + t * directions[-1]
             mixed.append(self._scaled(a, float(a.sum()), self._squares(a), direction))
         return max(mixed, key=lambda point: point.value)
+
+    def bound_now(self) -> float:
+        """The dual value before α is repaired for the bias: what `dual` will come near to."""
+        return self.model.dual_value(self._total, self._loss, self._ascent, 1.0)[0]
+
+    def value_of(self, alpha: np.ndarray) -> DualPoint:
+        """A feasible α and its value, added up afresh."""
+        return self._scaled(alpha, float(alpha.sum()), self._squares(alpha), self._direction(alpha))
 
     def _scaled(self, alpha, total: float, squares: float, direction: np.ndarray) -> DualPoint:
         """The best feasible multiple of α."""

@@ -2,6 +2,7 @@
 
 from .homotopy import SCHEDULES, Continuation, homotopy, warm_smoothing
 from .nesvm import Method, nesvm
+from .newton import newton
 from .run import Limits, Run
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "Run",
     "homotopy",
     "nesvm",
+    "newton",
     "warm_smoothing",
 ]

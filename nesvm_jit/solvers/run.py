@@ -53,13 +53,22 @@ class Run:
         """Whether the run must end."""
         return bool(self.status)
 
-    def record(self, v: np.ndarray, found: Evaluation, smoothing: Smoothing) -> bool:
-        """Take note of a round just evaluated; True when the run must end."""
+    def record(
+        self,
+        v: np.ndarray,
+        found: Evaluation,
+        smoothing: Smoothing,
+        certify: bool | None = None,
+    ) -> bool:
+        """Take note of a round just evaluated; True when the run must end.
+
+        A dual point is made if `certify`, or now and then if that is left open.
+        """
         self.rounds += 1
         self.smoothing = smoothing
         if found.objective < self.objective:
             self.objective, self.best = found.objective, v.copy()
-        if self.rounds % CHECK_EVERY == 1:
+        if self.rounds % CHECK_EVERY == 1 if certify is None else certify:
             self.certify()
         seconds = time.perf_counter() - self.started
         bounds = (found.objective, self.dual, self.gap)
@@ -83,6 +92,13 @@ class Run:
         point = self.problem.dual()
         if point.value > self.dual:
             self.dual, self.alpha = point.value, point.alpha
+
+    def settle(self, objective: float) -> None:
+        """End with the best point evaluated afresh, and its bound added up afresh too."""
+        self.objective = objective
+        self.certify()
+        assert self.alpha is not None
+        self.dual, self.alpha = self.problem.value_of(self.alpha)
 
     def history(self) -> dict[str, np.ndarray]:
         """The rounds as one array per column."""

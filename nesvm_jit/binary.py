@@ -1,0 +1,254 @@
+"""`nesvm_jit.solve`: one binary problem, checked at the edge, solved and certified."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .jit import one_blas_thread
+from .matrix import Matrix, as_matrix, as_number, as_vector, shape
+from .models import MODELS, Smoothing
+from .models.problem import LinearProblem
+from .settings import Settings, one_of, positive
+from .solvers import Continuation, Limits, Method, Run, homotopy, nesvm, newton, warm_smoothing
+
+LARGEST = 1e140  # of n · C · ‖x‖²: its square is still a number
+FARTHEST = 1e50  # of an entry of w⁰ or w⋆
+WIDEST_NEWTON = 2000  # features: beyond, factorising the Hessian costs more than it saves
+NEWTON_START = 4.0  # μ⁰: the first Hessian sees every row, the active set shrinks gently from there
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved problem and its certificate: dual_objective ≤ optimum ≤ objective."""
+
+    w: np.ndarray | None  # of a linear machine
+    beta: np.ndarray | None  # of a kernel machine: f(x) = Σ β_i k(x_i, x) + b
+    b: float
+    objective: float  # the true, non-smooth primal objective at (w, b) or (β, b)
+    dual_objective: float  # the value of the feasible dual point `alpha`
+    alpha: np.ndarray
+    gap: float  # (objective − dual_objective) / objective
+    certified: bool  # gap ≤ tol
+    n_iter: int
+    status: str  # converged, iteration_limit, time_limit, interrupted
+    solver: str
+    model: str
+    history: dict[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
+
+    def decision_function(self, X) -> np.ndarray:
+        """Xw + b, of a linear machine."""
+        from .kernels import margins
+
+        if self.w is None:
+            raise InputError(
+                "a kernel machine decides through `train`, which keeps the rows it needs"
+            )
+        X = as_matrix(X)
+        if shape(X)[1] != len(self.w):
+            raise InputError(f"X must have {len(self.w)} columns, got {shape(X)[1]}")
+        return margins(X, self.w, self.b)
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a linear solver starts and the prox-centre of the paper's methods; zero by default."""
+
+    w0: Any = None
+    b0: float = 0.0
+    w_star: Any = None
+    b_star: float = 0.0
+
+    def points(self, p: int, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+        """[w⁰; b⁰] and [w⋆; b⋆], checked."""
+        return (
+            _point("w0", self.w0, as_number("b0", self.b0), p, bias),
+            _point("w_star", self.w_star, as_number("b_star", self.b_star), p, bias),
+        )
+
+
+def solve(
+    X: Any,
+    y: Any,
+    model: str = "csvm",
+    kernel: str = "linear",
+    C: float = 1.0,
+    bias: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-3,
+    *,
+    sample_weight: Any = None,
+    class_weight: Mapping[float, float] | str | None = None,
+    w0: Any = None,
+    b0: float = 0.0,
+    w_star: Any = None,
+    b_star: float = 0.0,
+    **settings: Any,
+) -> Solution:
+    """Minimise R(w) + Σ c_i loss(1 − y_i(x_i·w + b)) for labels y of −1 and +1, or its kernel form.
+
+    c_i is C times the weight of the sample and of its class (a mapping from ±1, or "balanced").
+    All other settings, with what they mean, are the fields of `nesvm_jit.Settings`.
+    """
+    checked = Settings(model, kernel, C, bias, solver, tol, **settings)
+    X = as_matrix(X)
+    n, _ = shape(X)
+    if n == 0:
+        raise InputError("X must have at least one row of each class")
+    y = _labels(y, n)
+    c = _costs(C, y, sample_weight, class_weight)
+    return solve_checked(X, y, c, checked, Start(w0, b0, w_star, b_star))
+
+
+def solve_checked(
+    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, start: Start | None = None
+) -> Solution:
+    """`solve` for data that have been checked, with the cost of every row."""
+    start = start or Start()
+    with one_blas_thread():
+        if settings.kernel == "linear":
+            return _solve_linear(X, y, c, settings, start)
+        from .kernelised import solve_kernel
+
+        return solve_kernel(X, y, c, settings)
+
+
+def _solve_linear(X, y, c, settings: Settings, start: Start) -> Solution:
+    n, p = shape(X)
+    machine = MODELS[settings.model]()
+    v0, centre = start.points(p, settings.bias)
+    problem = LinearProblem(X, y, c, machine, settings.bias)
+    first = Smoothing(*(settings.mu if settings.solver == "nesvm" else settings.mu_start,) * 2)
+    if settings.nu is not None:
+        first = first._replace(loss=settings.nu)
+    if not max(problem.lipschitz("paper", first), n * float(c.max())) <= LARGEST:
+        raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
+    run = Run(problem, limits(settings))
+    engine = _engine(settings, p)
+    work: Callable[[], object]
+    if engine == "newton":
+        begin = Smoothing(NEWTON_START, NEWTON_START)
+        work = partial(newton, problem, v0, _warm(problem, v0, begin), run)
+    elif engine == "nesvm":
+        work = partial(nesvm, problem, v0, centre, first, _method(settings), run)
+    else:
+        auto = settings.solver == "auto"
+        first = _warm(problem, v0, first) if auto else first
+        end = settings.mu_end or (1e-9 if auto else 0.01) * first.loss
+        moving = auto if settings.moving_centre is None else settings.moving_centre
+        stages = Continuation(first, end, settings.schedule or ("gap" if auto else "paper"), moving)
+        work = partial(homotopy, problem, v0, centre, stages, _method(settings), run)
+    run_to_the_end(run, work)
+    point = v0 if run.best is None else run.best
+    run.settle(problem.place(point, run.smoothing or first).objective)
+    w, b = problem.split(point)
+    return solution(run, settings, engine, w=w.copy(), beta=None, b=b)
+
+
+def _engine(settings: Settings, p: int) -> str:
+    """The engine that `auto` stands for."""
+    if settings.solver != "auto":
+        return settings.solver
+    return "newton" if p <= WIDEST_NEWTON else "homotopy"
+
+
+def _warm(problem: LinearProblem, v0: np.ndarray, first: Smoothing) -> Smoothing:
+    return warm_smoothing(problem, v0, first) if problem.model.smoothed and v0.any() else first
+
+
+def _method(settings: Settings) -> Method:
+    auto = settings.solver == "auto"
+    return Method(
+        epsilon=settings.epsilon,
+        lipschitz=settings.lipschitz or ("tight" if auto else "paper"),
+        restart=auto if settings.restart is None else settings.restart,
+        strong=settings.strong,
+        balanced=auto,
+    )
+
+
+def limits(settings: Settings) -> Limits:
+    """When a run must end."""
+    seconds = np.inf if settings.time_limit is None else settings.time_limit
+    return Limits(settings.tol, settings.max_iter, seconds, settings.callback)
+
+
+def run_to_the_end(run: Run, work) -> None:
+    """Run `work` to its end or to Ctrl-C, which keeps what was found."""
+    try:
+        work()
+    except KeyboardInterrupt:
+        run.status = "interrupted"
+
+
+def solution(run: Run, settings: Settings, engine: str, **found) -> Solution:
+    """What a finished run found, with its certificate."""
+    assert run.alpha is not None
+    return Solution(
+        objective=float(run.objective),
+        dual_objective=float(run.dual),
+        alpha=run.alpha,
+        gap=float(run.gap),
+        certified=bool(run.gap <= run.limits.tol),
+        n_iter=run.rounds,
+        status=run.status or "converged",
+        solver=engine,
+        model=settings.model,
+        history=run.history(),
+        **found,
+    )
+
+
+# ---------------------------------------------------------------- the public edge
+
+
+def _labels(y, n: int) -> np.ndarray:
+    y = as_vector("y", y, n)
+    if not (np.abs(y) == 1.0).all():
+        raise InputError("y must hold -1 and +1 only")
+    if n == 0 or (y == y[0]).all():
+        raise InputError("y must hold both classes, -1 and +1")
+    return y
+
+
+def _costs(C, y: np.ndarray, sample_weight, class_weight) -> np.ndarray:
+    """c_i = C · class weight · sample weight."""
+    c = costs(C, y, np.array([-1.0, 1.0]), sample_weight, class_weight)
+    if not all(c[y == k].any() for k in (-1.0, 1.0)):
+        raise InputError("each class must have a positive, finite weight")
+    return c
+
+
+def costs(C, y: np.ndarray, classes: np.ndarray, sample_weight, class_weight) -> np.ndarray:
+    """c_i = C · class weight · sample weight, for any labels."""
+    c = np.full(len(y), float(C))
+    if sample_weight is not None:
+        weights = as_vector("sample_weight", sample_weight, len(y))
+        if (weights < 0).any():
+            raise InputError(f"sample_weight must not be negative, got {weights.min()}")
+        c *= weights
+    if isinstance(class_weight, str):
+        one_of("class_weight", class_weight, ("balanced",))
+        class_weight = {k: len(y) / (len(classes) * np.count_nonzero(y == k)) for k in classes}
+    names = " and ".join(f"{k:g}" for k in classes) if len(classes) == 2 else "the labels"
+    if not isinstance(class_weight, (Mapping, type(None))):
+        raise InputError(f"class_weight must map {names} to weights, got {class_weight!r:.60}")
+    for label, weight in (class_weight or {}).items():
+        if label not in classes:
+            raise InputError(f"class_weight must map {names} to weights, got label {label!r:.60}")
+        positive(f"class_weight of {label}", weight, zero=True)
+        c[y == label] *= weight
+    if not np.isfinite(c).all():
+        raise InputError("each class must have a positive, finite weight")
+    return c
+
+
+def _point(name: str, w, b: float, p: int, bias: bool) -> np.ndarray:
+    """[w; b], zero by default."""
+    w = as_vector(name, 0.0 if w is None else w, p)
+    if max(np.abs(w).max(initial=0.0), abs(b)) > FARTHEST:
+        raise InputError(f"{name} and its bias must be within {FARTHEST:g} of zero")
+    return np.append(w, b) if bias else w.copy()

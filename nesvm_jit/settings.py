@@ -1,0 +1,127 @@
+"""What a user may ask of a fit, checked once: the same names in `solve`, `train`, the command line
+and the estimator."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from .errors import InputError
+from .models import MODELS
+from .solvers import SCHEDULES
+
+KERNELS = ("linear", "poly", "rbf", "precomputed")
+SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
+KERNEL_SOLVERS = {
+    "csvm": ("auto", "coordinate"),
+    "lpsvm": ("auto", "nesvm", "homotopy", "newton"),
+    "lssvm": ("auto", "newton"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Which problem, which solver, when to stop.
+
+    model: csvm ½‖w‖² and hinge, lpsvm ‖w‖₁ and hinge, lssvm ½‖w‖² and square. The bias is free.
+    kernel: linear, poly (γ x·z + coef0)^degree, rbf exp(−γ‖x−z‖²) or precomputed; γ is 1/features
+    by default, "scale" is 1/(features · variance). cache_mb bounds the memory for kernel rows.
+
+    solver: nesvm (Algorithm 1 at `mu`) and homotopy (Algorithm 2 from `mu_start` to `mu_end`) are
+    the paper's; newton and coordinate work on the same smoothed problem; auto chooses. `nu` is the
+    hinge's own smoothing in lpsvm, `mu` if not given.
+
+    A run stops when the certified gap reaches `tol`, or when the solver's own rule holds
+    (|ΔF_μ| < epsilon; at `mu_end`), or at a limit, or when the callback, called with a dict every
+    round, returns true, or at Ctrl-C: the best point so far is returned with its certificate.
+
+    Beyond the paper: lipschitz="tight", restart, strong (momentum from strong convexity, csvm and
+    lssvm without bias), schedule "geometric" or "gap", moving_centre.
+    """
+
+    model: str = "csvm"
+    kernel: str = "linear"
+    C: float = 1.0
+    bias: bool = True
+    solver: str = "auto"
+    tol: float = 1e-3
+    gamma: float | str | None = None
+    degree: int = 3
+    coef0: float = 0.0
+    cache_mb: float | None = None
+    mu: float = 5.0
+    nu: float | None = None
+    mu_start: float = 5.0
+    mu_end: float | None = None
+    epsilon: float = 1e-3
+    lipschitz: str | None = None
+    schedule: str | None = None
+    restart: bool | None = None
+    strong: bool = False
+    moving_centre: bool | None = None
+    max_iter: int = 100_000
+    time_limit: float | None = None
+    callback: Callable[[dict], object] | None = None
+
+    def __post_init__(self):
+        one_of("model", self.model, tuple(MODELS))
+        one_of("kernel", self.kernel, KERNELS)
+        one_of("solver", self.solver, SOLVERS)
+        for name in ("bias", "strong", "restart", "moving_centre"):
+            _boolean(name, getattr(self, name), none=name in ("restart", "moving_centre"))
+        for name, allowed in (("lipschitz", ("paper", "tight")), ("schedule", SCHEDULES)):
+            if getattr(self, name) is not None:
+                one_of(name, getattr(self, name), allowed)
+        for name in ("C", "mu", "mu_start"):
+            positive(name, getattr(self, name))
+        for name in ("nu", "mu_end", "cache_mb"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
+        for name in ("tol", "epsilon"):
+            positive(name, getattr(self, name), zero=True)
+        if self.time_limit is not None:
+            positive("time_limit", self.time_limit, zero=True)
+        if self.nu is not None and self.model != "lpsvm":
+            raise InputError(f"nu is the hinge's own smoothing in lpsvm, {self.model} has mu alone")
+        if self.callback is not None and not callable(self.callback):
+            raise InputError(f"callback must be a function, got {self.callback!r:.60}")
+        if self.strong and (self.bias or MODELS[self.model].strong_convexity == 0.0):
+            raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)):
+            raise InputError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
+        if self.max_iter < 1:
+            raise InputError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
+        if self.kernel != "linear":
+            self._check_kernel()
+        elif self.solver == "coordinate":
+            raise InputError("solver coordinate needs a kernel, got kernel 'linear'")
+
+    def _check_kernel(self):
+        if isinstance(self.gamma, str):
+            one_of("gamma", self.gamma, ("scale", "auto"))
+        allowed = KERNEL_SOLVERS[self.model]
+        if self.solver not in allowed:
+            raise InputError(
+                f"solver must be one of {', '.join(allowed)} for {self.model} with a kernel, "
+                f"got {self.solver!r}"
+            )
+
+
+def one_of(name: str, value, allowed) -> None:
+    """A name among those allowed."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r:.60}")
+
+
+def positive(name: str, value, zero: bool = False) -> None:
+    """A finite number above zero (or not below, with `zero`)."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not zero):
+        shown = f"{value!r:.60}"
+        raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {shown}")
+
+
+def _boolean(name: str, value, none: bool) -> None:
+    if not (isinstance(value, (bool, np.bool_)) or (none and value is None)):
+        raise InputError(f"{name} must be True or False, got {value!r:.60}")

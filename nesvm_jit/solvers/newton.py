@@ -1,0 +1,95 @@
+"""Semismooth Newton on the smoothed problem, with exact line search.
+
+F_μ is piecewise quadratic and only the rows with 0 < u_i < 1 bend it, so its Hessian is cheap and
+one step is exact within a piece. μ falls by halves: as soon as the gap owes more to μ than to
+F_μ not being minimal, the next μ pays.
+"""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+from ..models.base import Smoothing
+from ..models.problem import LinearProblem
+from .run import Run
+
+FACTOR = 0.5
+ENOUGH = 0.4  # of what smoothing adds to the gap
+SMALLEST = 1e-12  # of μ⁰
+NO_DESCENT = 1e-15  # of F_μ: a slope that rounding made
+LINE_ROUNDS = 60
+LINE_EXACT = 1e-4  # of the slope at the start
+RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
+
+
+def newton(problem: LinearProblem, v0: np.ndarray, start: Smoothing, run: Run) -> None:
+    """Minimise F_μ by Newton steps for μ = μ⁰, μ⁰/2, … until the run is done."""
+    smoothing = start
+    found = problem.place(v0, smoothing)
+    while True:
+        worth = (found.objective - problem.bound_now()) <= run.limits.tol * found.objective
+        # with a bias a dual point costs two passes; then only where it may end the run
+        certify = True if worth or not problem.bias else None
+        if run.record(problem.point, found, smoothing, certify):
+            return
+        direction = _direction(problem, found.gradient, smoothing)
+        descent = -float(found.gradient @ direction)
+        while _settled(problem, found, descent):
+            if not problem.model.smoothed or smoothing.loss <= SMALLEST * start.loss:
+                return
+            smoothing = Smoothing(*(FACTOR * mu for mu in smoothing))
+            found = problem.step(0.0, smoothing)
+            direction = _direction(problem, found.gradient, smoothing)
+            descent = -float(found.gradient @ direction)
+        problem.aim(direction)
+        found = problem.step(_line_search(problem, smoothing), smoothing)
+
+
+def _settled(problem: LinearProblem, found, descent: float) -> bool:
+    """Whether this μ has nothing left to give."""
+    if descent <= NO_DESCENT * abs(found.value):
+        return True
+    return problem.excess(problem.point, found) <= ENOUGH * (found.objective - found.value)
+
+
+def _direction(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothing) -> np.ndarray:
+    """−H⁻¹g; H is ridged until it can be factorised (LP-SVM's may be singular)."""
+    H = problem.hessian(smoothing)
+    diagonal = np.einsum("ii->i", H)
+    scale = float(diagonal.max(initial=0.0))
+    added = 0.0
+    for ridge in RIDGES:
+        diagonal += (ridge - added) * scale
+        added = ridge
+        try:
+            factor = cho_factor(H, lower=True, check_finite=False)
+        except LinAlgError:
+            continue
+        direction = -cho_solve(factor, gradient, check_finite=False)
+        if np.isfinite(direction).all() and float(direction @ gradient) < 0.0:
+            return direction
+    return -gradient
+
+
+def _line_search(problem: LinearProblem, smoothing: Smoothing) -> float:
+    """The root of φ'(t), which is piecewise linear and never falls: Newton inside a bracket."""
+    first, _ = problem.slope(0.0, smoothing)
+    enough = LINE_EXACT * abs(first)
+    if first >= 0.0:
+        return 0.0
+    low, high, t = 0.0, np.inf, 1.0
+    for _ in range(LINE_ROUNDS):
+        first, second = problem.slope(t, smoothing)
+        if abs(first) <= enough:
+            return t
+        if first < 0.0:
+            low = t
+        else:
+            high = t
+        ahead = t - first / second if second > 0.0 else np.inf
+        if low < ahead < high:
+            t = min(ahead, 100.0 * t) if not np.isfinite(high) else ahead
+        else:
+            t = 0.5 * (low + high) if np.isfinite(high) else 4.0 * t
+        if high - low <= 1e-14 * high:
+            break
+    return low if low > 0.0 else t
