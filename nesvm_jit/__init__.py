@@ -12,38 +12,55 @@ _HOME = {
     "FormatError": ".errors",
     "InputError": ".errors",
     "NesvmError": ".errors",
+    "Machine": ".machine.machine",
+    "NESVC": ".estimator",
+    "cross_validate": ".machine.crossval",
     "get_threads": ".jit",
     "kernels": ".kernels",
+    "libsvm_blocks": ".files.stream",
+    "load_model": ".machine.machine",
     "read_libsvm": ".files.libsvm",
     "Settings": ".settings",
     "Solution": ".binary",
     "set_threads": ".jit",
     "solve": ".binary",
+    "train": ".machine.train",
     "write_libsvm": ".files.libsvm",
 }
 
 __all__ = [
+    "NESVC",
     "FormatError",
     "InputError",
+    "Machine",
     "NesvmError",
     "Settings",
     "Solution",
     "__version__",
+    "cross_validate",
     "get_threads",
     "kernels",
+    "libsvm_blocks",
+    "load_model",
     "read_libsvm",
     "set_threads",
     "solve",
+    "train",
     "write_libsvm",
 ]
 
 if TYPE_CHECKING:
     from . import kernels
-    from .errors import FormatError, InputError, NesvmError
-    from .files.libsvm import read_libsvm, write_libsvm
-    from .jit import get_threads, set_threads
-    from .settings import Settings
     from .binary import Solution, solve
+    from .errors import FormatError, InputError, NesvmError
+    from .estimator import NESVC
+    from .files.libsvm import read_libsvm, write_libsvm
+    from .files.stream import libsvm_blocks
+    from .jit import get_threads, set_threads
+    from .machine.crossval import cross_validate
+    from .machine.machine import Machine, load_model
+    from .machine.train import train
+    from .settings import Settings
 
 
 def __getattr__(name: str):

@@ -37,6 +37,7 @@ class Solution:
     status: str  # converged, iteration_limit, time_limit, interrupted
     solver: str
     model: str
+    margins: np.ndarray  # x_i·w + b of every training row
     history: dict[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
 
     def decision_function(self, X) -> np.ndarray:
@@ -145,7 +146,8 @@ def _solve_linear(X, y, c, settings: Settings, start: Start) -> Solution:
     point = v0 if run.best is None else run.best
     run.settle(problem.place(point, run.smoothing or first).objective)
     w, b = problem.split(point)
-    return solution(run, settings, engine, w=w.copy(), beta=None, b=b)
+    found = {"w": w.copy(), "beta": None, "b": b, "margins": problem.margins()}
+    return solution(run, settings, engine, **found)
 
 
 def _engine(settings: Settings, p: int) -> str:

@@ -45,6 +45,7 @@ __all__ = [
     "one_blas_thread",
     "overload",
     "prange",
+    "serial_kernels",
     "set_threads",
     "types",
 ]
@@ -189,6 +190,7 @@ def partial_sums(n_chunks: int, n_cells: int) -> np.ndarray:
 # ---------------------------------------------------------------- threads
 
 _in_parallel = threading.Lock()
+_worker = threading.local()
 _threads = numba.config.NUMBA_NUM_THREADS
 _openmp_before_fork = False
 
@@ -210,8 +212,19 @@ def get_threads() -> int:
     return _threads
 
 
+@contextlib.contextmanager
+def serial_kernels():
+    """Run kernels called by this thread on this thread alone: it is one of several workers."""
+    before = getattr(_worker, "serial", False)
+    _worker.serial = True
+    try:
+        yield
+    finally:
+        _worker.serial = before
+
+
 def _parallel_allowed() -> bool:
-    return _threads > 1 and not _openmp_before_fork
+    return _threads > 1 and not _openmp_before_fork and not getattr(_worker, "serial", False)
 
 
 def _openmp_started() -> bool:

@@ -161,6 +161,41 @@ def row_bytes(X: Matrix) -> int:
     return sum(a.nbytes for a in stored) // n
 
 
+def row_slice(X: Matrix, lo: int, hi: int) -> Matrix:
+    """Rows lo..hi, without a copy."""
+    return X._replace(indptr=X.indptr[lo : hi + 1]) if isinstance(X, Csr) else X[lo:hi]
+
+
+def take_rows(X: Matrix, index: np.ndarray) -> Matrix:
+    """A copy of some rows."""
+    if not isinstance(X, Csr):
+        return _readonly(X[index])
+    counts = (X.indptr[1:] - X.indptr[:-1])[index].astype(np.int64)
+    indptr = np.zeros(len(index) + 1, dtype=np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    # cell k of new row i is cell k of old row index[i]
+    shift = X.indptr[:-1][index].astype(np.int64) - indptr[:-1]
+    cells = np.arange(indptr[-1]) + np.repeat(shift, counts)
+    return Csr(
+        _readonly(X.data[cells]),
+        _readonly(X.indices[cells]),
+        _readonly(indptr.astype(X.indptr.dtype)),
+        X.n_cols,
+    )
+
+
+def as_scipy(X: Matrix):
+    """X as a scipy CSR matrix that shares its numbers (a dense X is packed)."""
+    from scipy.sparse import csr_matrix
+
+    if not isinstance(X, Csr):
+        return csr_matrix(X)
+    index = np.dtype(f"i{X.indices.dtype.itemsize}")
+    out = csr_matrix((len(X.indptr) - 1, X.n_cols), dtype=X.data.dtype)
+    out.data, out.indices, out.indptr = X.data, X.indices.view(index), X.indptr.view(index)
+    return out
+
+
 # ---------------------------------------------------------------- the public edge
 
 _ASCENDING, _UNSORTED, _INFINITE, _BROKEN = range(4)

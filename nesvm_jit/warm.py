@@ -8,8 +8,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from . import jit, kernels
-from .files.libsvm import read_libsvm
 from .binary import solve
+from .files.libsvm import read_libsvm
+from .kernels.active_set import _newton_steps
+from .kernels.model_text import _parse_rows
 
 
 def matrices() -> dict[str, object]:
@@ -51,11 +53,27 @@ def steps() -> Iterator[tuple[str, Callable]]:
     for kind, X in matrices().items():
         for name, call in calls(X).items():
             yield f"{name}, {kind}", partial(_both, call)
-        yield f"solve, {kind}", partial(_both, partial(solve, X, [1.0, -1.0, 1.0, -1.0]))
+        for kernel in ("linear", "rbf"):
+            call = partial(solve, X, [1.0, -1.0, 1.0, -1.0], kernel=kernel)
+            yield f"solve {kernel}, {kind}", partial(_both, call)
+    yield "hard duals", _hard_dual
+    yield "model files", _read_model
 
 
 def _read(dtype) -> None:
     read_libsvm(io.BytesIO(b"1 1:2\n"), dtype=dtype)
+
+
+def _hard_dual() -> None:
+    """Where steps of two coordinates would not end."""
+    side, two = np.ones(2), np.eye(2)
+    _newton_steps(two, -side, side, True, 0.0, np.zeros(2), np.array([1.0, -1.0]))
+
+
+def _read_model() -> None:
+    text = np.frombuffer(b"1 2:3\n", np.uint8)
+    cells = (np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
+    _parse_rows(text, 0, 0, np.zeros((1, 1)), *cells)
 
 
 def _both(call: Callable) -> None:

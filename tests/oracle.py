@@ -100,3 +100,32 @@ def read_libsvm(text, base=1, n_features=None):
     if not rows:
         raise ValueError("no rows")
     return np.array(labels), rows
+
+
+def dual_gain(K, y, beta):
+    """The dual of a kernel C-SVM in β = α∘y."""
+    return y @ beta - 0.5 * beta @ K @ beta
+
+
+def add_rows(K, slots, a, out):
+    return out + a @ K[slots]
+
+
+def best_bias(y, c, f):
+    """A b of least Σ c max(0, 1 − y(f + b)): one of the points where a row bends."""
+    losses = [np.sum(c * np.maximum(0, 1 - y * (f + b))) for b in y - f]
+    return (y - f)[int(np.argmin(losses))]
+
+
+def kernel_least_squares(K, y, c, bias):
+    """β, b of (K + diag(1/(2c)))β + b = y, Σβ = 0, over the rows with a cost."""
+    used = c > 0
+    m = int(used.sum())
+    A = np.zeros((m + 1, m + 1))
+    A[:m, :m] = K[np.ix_(used, used)] + np.diag(0.5 / c[used])
+    A[m, :m] = A[:m, m] = float(bias)
+    A[m, m] = 1.0 - bias
+    solution = np.linalg.solve(A, np.append(y[used], 0.0))
+    beta = np.zeros(len(y))
+    beta[used] = solution[:m]
+    return beta, solution[m]

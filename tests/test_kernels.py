@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from nesvm_jit import InputError, kernels, warm
+from scipy.sparse import csr_matrix
 
 from . import oracle
 from .conftest import KINDS, PURE, as_kind, sparse_normal
@@ -101,6 +102,13 @@ def test_hessian(kind, threads):
     X, _, w, d = draw(kind)
     np.testing.assert_allclose(kernels.hessian(X, d), oracle.hessian(X, d), **TIGHT)
     np.testing.assert_allclose(kernels.hessian_times(X, d, w), oracle.hessian(X, d) @ w, **TIGHT)
+
+
+@pytest.mark.parametrize("density", [0.05, 0.9])
+def test_hessian_of_thin_and_thick_sparse_rows(density, threads):
+    X = csr_matrix(sparse_normal(60, 20, density=density))
+    d = np.arange(60.0) % 3
+    np.testing.assert_allclose(kernels.hessian(X, d), oracle.hessian(X, d), **TIGHT)
 
 
 @pytest.mark.skipif(PURE, reason="needs more than one tile and panel: minutes in plain Python")

@@ -21,6 +21,7 @@ LEVELS = {
     "binary": 8,
     "kernelised": 8,
     "machine": 9,
+    "report": 10,
     "warm": 10,
     "estimator": 10,
     "cli": 11,

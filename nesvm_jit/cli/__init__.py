@@ -7,6 +7,10 @@ import click
 
 from .. import __version__
 from ..errors import NesvmError
+from .completion import completion
+from .info import info
+from .predict import predict
+from .train import train
 from .warmup import warmup
 
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
@@ -15,10 +19,17 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 @click.group(context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="nesvm-jit")
 def command():
-    """Support vector machines with certified accuracy, compiled by Numba."""
+    """Support vector machines with certified accuracy, compiled by Numba.
+
+    \b
+      nesvm-jit train a9a                     writes a9a.model, says how good it provably is
+      nesvm-jit predict a9a.t a9a.model out   labels in `out`, accuracy on the screen
+      nesvm-jit COMMAND --help                all options, with examples
+    """
 
 
-command.add_command(warmup)
+for _command in (train, predict, info, warmup, completion):
+    command.add_command(_command)
 
 
 def main():

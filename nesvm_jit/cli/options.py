@@ -1,6 +1,13 @@
 """Options that several commands share."""
 
+import json as _json
+from collections.abc import Callable
+
 import click
+
+MODELS = ("csvm", "lpsvm", "lssvm")
+KERNELS = {"linear": "0", "poly": "1", "rbf": "2", "precomputed": "4"}
+SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 
 
 def _set_threads(ctx, param, value):
@@ -19,3 +26,196 @@ threads = click.option(
     help="Threads to run on (default: all cores).",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, no text."
+)
+
+
+class KernelName(click.Choice):
+    """A kernel by its name or by LIBSVM's number."""
+
+    name = "kernel"
+
+    def __init__(self):
+        super().__init__(list(KERNELS))
+
+    def convert(self, value, param, ctx):
+        names = {number: name for name, number in KERNELS.items()}
+        return super().convert(names.get(value, value), param, ctx)
+
+
+class Gamma(click.ParamType):
+    """A number, or `scale`."""
+
+    name = "float|scale"
+
+    def convert(self, value, param, ctx):
+        if value in ("scale", "auto"):
+            return value
+        return click.FLOAT.convert(value, param, ctx)
+
+
+def several(*options: Callable) -> Callable:
+    """Decorators as one, shown in the order given."""
+
+    def decorate(function):
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+problem = several(
+    click.option(
+        "-s",
+        "--model",
+        type=click.Choice(MODELS),
+        default="csvm",
+        show_default=True,
+        help="C-SVM: squared norm and hinge loss; LP-SVM: l1 norm and hinge loss; "
+        "LS-SVM: squared norm and squared loss.",
+    ),
+    click.option(
+        "-t",
+        "--kernel",
+        type=KernelName(),
+        default="linear",
+        show_default=True,
+        help="linear; poly (gamma*u'v + coef0)^degree; rbf exp(-gamma*|u-v|^2); precomputed. "
+        "LIBSVM's numbers 0, 1, 2, 4 are understood too.",
+    ),
+    click.option(
+        "-g",
+        "--gamma",
+        type=Gamma(),
+        help="Kernel width (default: 1/features; 'scale': 1/(features*variance)).",
+    ),
+    click.option("-d", "--degree", type=int, default=3, show_default=True, help="Degree of poly."),
+    click.option(
+        "-r", "--coef0", type=float, default=0.0, show_default=True, help="Constant of poly."
+    ),
+    click.option(
+        "-m",
+        "--cache-mb",
+        type=float,
+        help="Memory for kernel rows in MB (default: a quarter of the machine's).",
+    ),
+    click.option("-c", "--cost", type=float, default=1.0, show_default=True, help="C."),
+    click.option(
+        "--bias/--no-bias", default=True, show_default=True, help="A free, unpenalised bias."
+    ),
+    click.option(
+        "-B",
+        "liblinear_bias",
+        type=float,
+        hidden=True,
+        help="LIBLINEAR's letter: negative is --no-bias, anything else --bias.",
+    ),
+    click.option(
+        "-w",
+        "weights",
+        type=(float, float),
+        multiple=True,
+        metavar="LABEL WEIGHT",
+        help="Multiply C by WEIGHT for class LABEL; also written -wLABEL WEIGHT; repeatable.",
+    ),
+    click.option(
+        "--multiclass",
+        type=click.Choice(["ovo", "ovr"]),
+        help="One-versus-one (default with a kernel) or one-versus-rest (default when linear).",
+    ),
+    click.option(
+        "-b",
+        "--probability",
+        type=click.IntRange(0, 1),
+        default=0,
+        show_default=True,
+        help="1: calibrate probabilities (trains five more times).",
+    ),
+)
+
+solver = several(
+    click.option(
+        "--solver",
+        type=click.Choice(SOLVERS),
+        default="auto",
+        show_default=True,
+        help="nesvm and homotopy are the paper's Algorithms 1 and 2 as printed.",
+    ),
+    click.option(
+        "-e",
+        "--tol",
+        type=float,
+        default=1e-3,
+        show_default=True,
+        help="Certified relative duality gap to stop at.",
+    ),
+    click.option("--mu", type=float, default=5.0, show_default=True, help="nesvm: smoothing."),
+    click.option(
+        "--mu-start", type=float, default=5.0, show_default=True, help="homotopy: first smoothing."
+    ),
+    click.option(
+        "--mu-end", type=float, help="homotopy: last smoothing (default: 1/100 of the first)."
+    ),
+    click.option(
+        "--epsilon",
+        type=float,
+        default=1e-3,
+        show_default=True,
+        help="nesvm, homotopy: stop at a change of the smoothed objective below this.",
+    ),
+    click.option(
+        "--lipschitz",
+        type=click.Choice(["paper", "tight"]),
+        help="nesvm, homotopy: the paper's step constant (default) or the spectral one.",
+    ),
+    click.option(
+        "--max-iter", type=click.IntRange(min=1), default=100_000, show_default=True, help="Rounds."
+    ),
+    click.option("--time-limit", type=float, metavar="S", help="Seconds of solving."),
+    click.option(
+        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds."
+    ),
+)
+
+data = several(
+    click.option(
+        "--features",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Number of features (default: the highest index in the file).",
+    ),
+    click.option("--float32", is_flag=True, help="Keep the data in single precision."),
+)
+
+
+def training_options(given: dict) -> dict:
+    """What `nesvm_jit.train` takes, from the options `problem` and `solver`."""
+    bias = given["bias"] if given["liblinear_bias"] is None else given["liblinear_bias"] >= 0
+    same = (
+        "model kernel gamma degree coef0 cache_mb multiclass solver tol mu mu_start mu_end epsilon "
+        "lipschitz max_iter time_limit seed"
+    )
+    return {
+        **{name: given[name] for name in same.split()},
+        "C": given["cost"],
+        "bias": bias,
+        "probability": bool(given["probability"]),
+        "class_weight": dict(given["weights"]) or None,
+    }
+
+
+def print_json(facts: dict) -> None:
+    """One line of JSON; what is no number (an infinite gap) is null."""
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(v) for v in value]
+        if isinstance(value, float) and not abs(value) <= 1.8e308:
+            return None
+        return value
+
+    click.echo(_json.dumps(plain(facts), allow_nan=False))

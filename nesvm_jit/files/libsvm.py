@@ -1,5 +1,6 @@
 """LIBSVM / SVM-light text: reader and writer."""
 
+import contextlib
 import mmap
 import sys
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -35,16 +36,7 @@ def read_libsvm(
     """
     dtype = as_precision(dtype)
     base = _base(zero_based)
-    widest = lt.HIGHEST_INDEX + 1 - base
-    if n_features is None:
-        limit = widest
-    else:
-        whole = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
-        if not whole or not 0 <= n_features <= widest:
-            raise InputError(
-                f"n_features must be a whole number from 0 to {widest}, got {n_features!r}"
-            )
-        limit = int(n_features)
+    limit = _limit(n_features, base)
     name = display_name(path)
     return _parse_text(_text_of(path, name), name, base, limit, n_features, dtype)
 
@@ -55,9 +47,33 @@ def _base(zero_based: bool) -> int:
     return 0 if zero_based else 1
 
 
+def _limit(n_features: int | None, base: int) -> int:
+    """The number of columns that a file may have."""
+    widest = lt.HIGHEST_INDEX + 1 - base
+    if n_features is None:
+        return widest
+    whole = isinstance(n_features, (int, np.integer)) and not isinstance(n_features, bool)
+    if not whole or not 0 <= n_features <= widest:
+        raise InputError(
+            f"n_features must be a whole number from 0 to {widest}, got {n_features!r}"
+        )
+    return int(n_features)
+
+
+@contextlib.contextmanager
+def _readable(name: str):
+    """Whatever keeps a file from being read is a FormatError with its name."""
+    try:
+        yield
+    except OSError as e:
+        raise FormatError(f"{name}: cannot be read: {e.strerror or e}") from None
+    except (EOFError, ValueError, TypeError) as e:
+        raise FormatError(f"{name}: {e}") from None
+
+
 def _text_of(path, name: str) -> np.ndarray:
     """The bytes of `path` as a read-only uint8 array, memory-mapped when they can be."""
-    try:
+    with _readable(name):
         if hasattr(path, "read"):
             data = path.read()
         elif path == "-":
@@ -66,10 +82,6 @@ def _text_of(path, name: str) -> np.ndarray:
             with open(path, "rb") as f:
                 data = _mapped_or_read(f)
         return np.frombuffer(decompressed(data), dtype=np.uint8)
-    except OSError as e:
-        raise FormatError(f"{name}: cannot be read: {e.strerror or e}") from None
-    except (EOFError, ValueError, TypeError) as e:
-        raise FormatError(f"{name}: {e}") from None
 
 
 def _mapped_or_read(f: BinaryIO):
@@ -101,6 +113,14 @@ def _blocks(text: np.ndarray) -> np.ndarray:
 
 
 def _parse_text(text, name, base, limit, n_features, dtype):
+    X, labels = _parse_lines(text, name, base, limit, n_features, dtype)
+    if not len(labels):
+        raise _no_rows(name)
+    return X, labels
+
+
+def _parse_lines(text, name, base, limit, n_features, dtype, first_line=1):
+    """The rows of whole lines, perhaps none; `text` starts with line `first_line` of its file."""
     from scipy.sparse import csr_matrix
 
     blocks = _blocks(text)
@@ -121,17 +141,17 @@ def _parse_text(text, name, base, limit, n_features, dtype):
         lt._parse(text, blocks, base, limit, hard_per_block, cells)
         wrong = np.flatnonzero(blocks[:, lt.CODE])
         if len(wrong):
-            raise FormatError(_explain(text, name, blocks[wrong[0]], base, n_features, dtype))
+            line, what = _explain(text, blocks[wrong[0]], base, n_features, dtype, first_line)
+            raise FormatError(f"{name}:{line}: {what}")
         most_hard = int(blocks[:, lt.N_HARD].max(initial=0))
         if most_hard <= hard_per_block:
             break
         hard_per_block = most_hard
         blocks = counted.copy()
-    _convert_hard(text, name, blocks, hard_per_block, cells)
+    _convert_hard(text, name, blocks, hard_per_block, cells, first_line)
     labels, stops, indices, values = _closed_up(blocks, cells)
-    if not len(labels):
-        raise FormatError(f"{name}: no rows; at least one line `label index:value ...` is required")
-    width = int(blocks[:, lt.LARGEST].max()) + 1 if n_features is None else int(n_features)
+    largest = int(blocks[:, lt.LARGEST].max(initial=-1))
+    width = largest + 1 if n_features is None else int(n_features)
     small = max(width, len(values)) < 2**31
     indptr = np.zeros(len(labels) + 1, dtype=np.int32 if small else np.int64)
     indptr[1:] = stops
@@ -142,7 +162,7 @@ def _parse_text(text, name, base, limit, n_features, dtype):
     return X, labels
 
 
-def _convert_hard(text, name, blocks, per_block, cells) -> None:
+def _convert_hard(text, name, blocks, per_block, cells, first_line) -> None:
     """Let Python convert the numbers that the compiled parser was not sure of."""
     for b in np.flatnonzero(blocks[:, lt.N_HARD]):
         for slot, start, stop in cells.hard[b * per_block : b * per_block + blocks[b, lt.N_HARD]]:
@@ -150,7 +170,7 @@ def _convert_hard(text, name, blocks, per_block, cells) -> None:
             target, at = (cells.labels, -1 - slot) if slot < 0 else (cells.values, slot)
             target[at] = value
             if not np.isfinite(target[at]):
-                where = f"{name}:{_line_of(text, start)}"
+                where = f"{name}:{_line_of(text, start, first_line)}"
                 raise FormatError(f"{where}: {_token(text, start)} is too large for a number")
 
 
@@ -179,9 +199,13 @@ def _closed_up(blocks, cells):
 # ---------------------------------------------------------------- what is wrong
 
 
-def _line_of(text: np.ndarray, pos: int) -> int:
+def _no_rows(name: str) -> FormatError:
+    return FormatError(f"{name}: no rows; at least one line `label index:value ...` is required")
+
+
+def _line_of(text: np.ndarray, pos: int, first_line: int) -> int:
     step = 1 << 24
-    return 1 + sum(
+    return first_line + sum(
         int(np.count_nonzero(text[at : min(at + step, pos)] == lt.NEWLINE))
         for at in range(0, pos, step)
     )
@@ -196,15 +220,17 @@ def _token(text: np.ndarray, pos: int) -> str:
     return f"'{shown[:40]}…'" if len(shown) > 40 else f"'{shown}'"
 
 
-def _explain(text, name, block, base, n_features, dtype) -> str:
+def _explain(text, block, base, n_features, dtype, first_line) -> tuple[int, str]:
+    """The line, and what is wrong with it."""
     pos, code = int(block[lt.WHERE]), int(block[lt.CODE])
     token = _token(text, pos)
     index, _, value = token.strip("'").partition(":")
     previous = int(block[lt.PREVIOUS])
+    marked = pos == 0 and first_line == 1 and text[0] >= 0xEF
     highest = lt.HIGHEST_INDEX if n_features is None else n_features - 1 + base
     what = {
         lt.BAD_LABEL: f"label must be a decimal number, got {token}"
-        + (" (a byte order mark: save as plain ASCII)" if text[0] >= 0xEF and pos == 0 else ""),
+        + (" (a byte order mark: save as plain ASCII)" if marked else ""),
         lt.BAD_INDEX: f"index:value required with a whole number as index, got {token}",
         lt.NO_COLON: f"index:value required, got {token} without a colon",
         lt.BAD_VALUE: f"value must be a decimal number, got {token}",
@@ -216,7 +242,7 @@ def _explain(text, name, block, base, n_features, dtype) -> str:
         lt.BAD_QID: f"qid:N with a whole number required, got {token}",
         lt.NO_ROOM: "the file changed while it was read",
     }[code]
-    return f"{name}:{_line_of(text, pos)}: {what}"
+    return _line_of(text, pos, first_line), what
 
 
 # ---------------------------------------------------------------- writer

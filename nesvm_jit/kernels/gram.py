@@ -114,40 +114,42 @@ def _load_centred(X, i, centre, out):
 
 
 @helper
-def _thick_dots(X, i0, i1, Z, j0, j1, centre, distances, out):
-    """out = X_I Z_Jᵀ, or ‖x_i − z_j‖² if `distances`, through BLAS on rows spread out dense.
+def _thick_dots(X, A, Z, B, centre, distances, out):
+    """out = X_A Z_Bᵀ, or ‖x_i − z_j‖² if `distances`, through BLAS on rows spread out dense.
 
     Distances are of rows moved by `centre`, which leaves them the same and their rounding small.
     """
     _, p = shape(X)
-    a = np.empty((i1 - i0, p), out.dtype)
-    z = np.empty((j1 - j0, p), out.dtype)
-    aa = np.empty(i1 - i0, out.dtype)
-    zz = np.empty(j1 - j0, out.dtype)
-    for i in range(i0, i1):
-        aa[i - i0] = _load_centred(X, i, centre, a[i - i0])
-    for j in range(j0, j1):
-        zz[j - j0] = _load_centred(Z, j, centre, z[j - j0])
+    a = np.empty((len(A), p), out.dtype)
+    z = np.empty((len(B), p), out.dtype)
+    aa = np.empty(len(A), out.dtype)
+    zz = np.empty(len(B), out.dtype)
+    for i in range(len(A)):
+        aa[i] = _load_centred(X, A[i], centre, a[i])
+    for j in range(len(B)):
+        zz[j] = _load_centred(Z, B[j], centre, z[j])
     np.dot(a, z.T, out)
     if distances:
         two, zero = out.dtype.type(2.0), out.dtype.type(0.0)
-        for i in range(i1 - i0):
-            for j in range(j1 - j0):
+        for i in range(len(A)):
+            for j in range(len(B)):
                 out[i, j] = max(aa[i] + zz[j] - two * out[i, j], zero)
 
 
 @helper
-def _thin_dots(X, i0, i1, Z, j0, j1, squares, distances, symmetric, out):
+def _thin_dots(X, A, Z, B, squares, distances, symmetric, out):
     """The same in float64 by the nonzeros of each row of Z (up to the diagonal if symmetric)."""
     _, p = shape(X)
     row = np.empty(p)
     xx, zz = squares
-    for i in range(i0, i1):
+    for s in range(len(A)):
+        i = A[s]
         row_load(X, i, 1.0, row)
-        for j in range(j0, j1):
+        for t in range(len(B)):
+            j = B[t]
             wanted = j <= i or not symmetric
             dot = row_dot(Z, j, row) if wanted else 0.0
-            out[i - i0, j - j0] = max(xx[i] + zz[j] - 2.0 * dot, 0.0) if distances else dot
+            out[s, t] = max(xx[i] + zz[j] - 2.0 * dot, 0.0) if distances else dot
 
 
 @helper
@@ -170,13 +172,20 @@ def _transform(spec, cells):
 
 
 @helper
-def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K):
-    cells = np.empty((i1 - i0, j1 - j0), K.dtype)
+def _cells(X, A, Z, B, centre, squares, spec, thin, symmetric, out):
+    """out = k(X_A, Z_B)."""
     if thin:
-        _thin_dots(X, i0, i1, Z, j0, j1, squares, spec.kind == RBF, symmetric, cells)
+        _thin_dots(X, A, Z, B, squares, spec.kind == RBF, symmetric, out)
     else:
-        _thick_dots(X, i0, i1, Z, j0, j1, centre, spec.kind == RBF, cells)
-    _transform(spec, cells)
+        _thick_dots(X, A, Z, B, centre, spec.kind == RBF, out)
+    _transform(spec, out)
+
+
+@helper
+def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K):
+    A, B = np.arange(i0, i1), np.arange(j0, j1)
+    cells = np.empty((len(A), len(B)), K.dtype)
+    _cells(X, A, Z, B, centre, squares, spec, thin, symmetric, cells)
     for i in range(i0, i1):
         for j in range(j0, min(j1, i + 1) if symmetric else j1):
             K[i, j] = cells[i - i0, j - j0]
@@ -198,13 +207,27 @@ def _gram(X, Z, centre, squares, spec, tiles, size, thin, symmetric, K):
         _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K)
 
 
+@kernel
+def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, thin, K):
+    """K[slots_s, t] = k(x_A(s), x_B(t)): the rows A and columns B of the kernel matrix of X."""
+    for tile in prange(tiles.shape[0]):
+        s0, t0 = tiles[tile, 0], tiles[tile, 1]
+        s1, t1 = min(len(A), s0 + size[0]), min(len(B), t0 + size[1])
+        cells = np.empty((s1 - s0, t1 - t0), K.dtype)
+        _cells(X, A[s0:s1], X, B[t0:t1], centre, squares, spec, thin, False, cells)
+        for s in range(s0, s1):
+            row = K[slots[s]]
+            for t in range(t0, t1):
+                row[t] = cells[s - s0, t - t0]
+
+
 def density(X) -> float:
     """The share of entries that are stored."""
     n, p = shape(X)
     return len(X.data) / max(1, n * p) if isinstance(X, Csr) else 1.0
 
 
-def _tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.ndarray:
+def tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.ndarray:
     starts = [
         (i, j)
         for i in range(0, n, size[0])
@@ -212,6 +235,13 @@ def _tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.n
         if not symmetric or j < i + size[0]
     ]
     return np.array(starts, dtype=np.int64).reshape(-1, 2)
+
+
+def tiling(X) -> tuple[bool, tuple[int, int]]:
+    """Whether rows stay sparse, and the rows and columns of a tile."""
+    side = int(max(16, min(TILE, TILE_CELLS // max(shape(X)[1], 1))))
+    thin = density(X) < THIN
+    return thin, THIN_TILE if thin else (side, side)
 
 
 def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int) -> Spec:
@@ -227,7 +257,7 @@ def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int)
     return Spec(KERNELS[kernel], gamma, as_number("coef0", coef0), int(degree))
 
 
-def _centre(X, spec: Spec) -> np.ndarray:
+def centre_of(X, spec: Spec) -> np.ndarray:
     """The mean row for distances, zero for products."""
     n, p = shape(X)
     if spec.kind != RBF or n == 0:
@@ -235,7 +265,7 @@ def _centre(X, spec: Spec) -> np.ndarray:
     return accumulate(X, np.full(n, 1.0 / n))
 
 
-def _squares(name: str, X) -> np.ndarray:
+def squares_of(name: str, X) -> np.ndarray:
     """‖x_i‖² of every row."""
     squares = row_norms(X)[0] ** 2
     if not np.isfinite(squares).all():
@@ -257,13 +287,11 @@ def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.floa
     if p != q:
         raise InputError(f"X and Z must have the same number of columns, got {p} and {q}")
     spec = as_spec(kernel, gamma, coef0, degree, p)
-    xx = _squares("X", X)
-    squares = (xx, xx if symmetric else _squares("Z", Z))
+    xx = squares_of("X", X)
+    squares = (xx, xx if symmetric else squares_of("Z", Z))
     K = np.empty((n, m), dtype)
-    thin = density(Z) < THIN
-    side = int(max(16, min(TILE, TILE_CELLS // max(p, 1))))
-    size = THIN_TILE if thin else (side, side)
-    tiles = _tile_starts(n, m, size, symmetric)
+    thin, size = tiling(Z)
+    tiles = tile_starts(n, m, size, symmetric)
     with one_blas_thread():
-        _gram(X, Z, _centre(X, spec), squares, spec, tiles, size, thin, symmetric, K)
+        _gram(X, Z, centre_of(X, spec), squares, spec, tiles, size, thin, symmetric, K)
     return K

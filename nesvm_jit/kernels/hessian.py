@@ -18,6 +18,7 @@ from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, row_load, 
 from .sums import _collect, clear, row_sums
 
 PANEL = 256  # dense rows multiplied by one call of BLAS
+THICK = 10.0
 TILE = 256  # columns of H it fills at a time, of the lower triangle only
 
 
@@ -38,8 +39,9 @@ def _add_panel(panel, used, product, H):
                 H[i, j] += tile[i - lo, j]
 
 
-def _dense_outer(X, d, lo, hi, H):
-    p = X.shape[1]
+@helper
+def _panel_outer(X, d, lo, hi, H):
+    p = H.shape[0]
     panel = np.empty((PANEL, p))
     product = np.empty(min(p, TILE) * p)
     used = 0
@@ -54,7 +56,8 @@ def _dense_outer(X, d, lo, hi, H):
         _add_panel(panel, used, product, H)
 
 
-def _csr_outer(X, d, lo, hi, H):
+@helper
+def _thin_outer(X, d, lo, hi, H):
     for i in range(lo, hi):
         if d[i] != 0.0:
             start = X.indptr[i]
@@ -63,6 +66,20 @@ def _csr_outer(X, d, lo, hi, H):
                 row = H[X.indices[a]]
                 for b in range(start, a + 1):
                     row[X.indices[b]] += v * X.data[b]
+
+
+def _dense_outer(X, d, lo, hi, H):
+    _panel_outer(X, d, lo, hi, H)
+
+
+def _csr_outer(X, d, lo, hi, H):
+    # a third full, rows are worth spreading out: BLAS does 20 products while one is scattered
+    p = H.shape[0]
+    cells = np.float64(X.indptr[hi] - X.indptr[lo]) / max(hi - lo, 1)
+    if THICK * cells * cells > np.float64(p) * p:
+        _panel_outer(X, d, lo, hi, H)
+    else:
+        _thin_outer(X, d, lo, hi, H)
 
 
 def rows_outer(X, d, lo, hi, H):

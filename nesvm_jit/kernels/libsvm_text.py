@@ -57,8 +57,8 @@ def _count_bytes(text, start, stop):
         for i in range(np.uint64(lo), np.uint64(lo + 128)):
             few_newlines = np.uint8(few_newlines + np.uint8(text[i] == NEWLINE))
             few_colons = np.uint8(few_colons + np.uint8(text[i] == COLON))
-        newlines += few_newlines
-        colons += few_colons
+        newlines += np.int64(few_newlines)
+        colons += np.int64(few_colons)
     for i in range(whole, stop):
         newlines += text[i] == NEWLINE
         colons += text[i] == COLON

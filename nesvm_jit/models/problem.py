@@ -138,6 +138,11 @@ class LinearProblem:
         self._stepped = True
         return self._evaluation(self.split(self.point)[0], smoothing, smoothed)
 
+    def margins(self) -> np.ndarray:
+        """x_i·w + b of every row, where the last step ended."""
+        assert self._margins is not None
+        return self._margins.f
+
     def hessian(self, smoothing: Smoothing) -> np.ndarray:
         """∇²F_μ at the point, valid until the next call; rows of its lower triangle at least."""
         p = self.n_features

@@ -6,7 +6,7 @@ F_μ not being minimal, the next μ pays.
 """
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
 from ..models.base import Smoothing
 from ..models.problem import LinearProblem
@@ -61,10 +61,10 @@ def _direction(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothin
         diagonal += (ridge - added) * scale
         added = ridge
         try:
-            factor = cho_factor(H, lower=True, check_finite=False)
-        except LinAlgError:
+            factor = np.linalg.cholesky(H)  # scipy's would hold up the other threads of Python
+        except np.linalg.LinAlgError:
             continue
-        direction = -cho_solve(factor, gradient, check_finite=False)
+        direction = -cho_solve((factor, True), gradient, check_finite=False)
         if np.isfinite(direction).all() and float(direction @ gradient) < 0.0:
             return direction
     return -gradient

@@ -3,11 +3,12 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 
 from ..models.base import Smoothing
-from ..models.problem import Evaluation, LinearProblem
+from ..models.problem import DualPoint, Evaluation
 
 CHECK_EVERY = 10  # rounds between two dual points: with a bias each costs up to two passes
 COLUMNS = ("round", "mu", "smoothed", "objective", "dual", "gap", "seconds", "passes")
@@ -23,11 +24,25 @@ class Limits:
     callback: Callable[[dict], object] | None = None
 
 
+class Problem(Protocol):
+    """What a run asks of the problem it watches."""
+
+    @property
+    def passes(self) -> float:
+        """Passes over the data so far."""
+
+    def dual(self) -> DualPoint:
+        """The dual point that the last evaluation leads to."""
+
+    def value_of(self, alpha: np.ndarray) -> DualPoint:
+        """A dual point, evaluated afresh."""
+
+
 @dataclass
 class Run:
     """Watches the rounds of a solver on a problem."""
 
-    problem: LinearProblem
+    problem: Problem
     limits: Limits
     status: str = ""
     rounds: int = 0

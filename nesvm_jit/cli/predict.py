@@ -1,0 +1,61 @@
+"""`nesvm-jit predict`."""
+
+import time
+
+import click
+
+from . import options
+
+
+@click.command()
+@click.argument("test_file")
+@click.argument("model_file")
+@click.argument("output_file")
+@click.option(
+    "-b",
+    "--probability",
+    type=click.IntRange(0, 1),
+    default=0,
+    show_default=True,
+    help="1: write a probability for every class.",
+)
+@click.option(
+    "--scores",
+    is_flag=True,
+    help="Write the decision value of every sub-problem after the label.",
+)
+@options.threads
+@options.quiet
+@options.as_json
+def predict(test_file, model_file, output_file, probability, scores, quiet, as_json):
+    """Label the rows of TEST_FILE with MODEL_FILE, one label per line in OUTPUT_FILE; `-` is
+    standard input or output. Rows are read and written in blocks: a file may be of any size.
+
+    \b
+    MODEL_FILE may come from this program, from LIBLINEAR's train or from LIBSVM's svm-train.
+
+    \b
+      nesvm-jit predict a9a.t a9a.model a9a.out
+      nesvm-jit predict -b 1 usps.t usps.model usps.probabilities
+      xzcat big.xz | nesvm-jit predict - a9a.model - | sort | uniq -c
+    """
+    from ..machine.predict import predict_file
+
+    if as_json and output_file == "-":
+        raise click.UsageError("--json and an OUTPUT_FILE of - both need standard output")
+    if probability and scores:
+        raise click.UsageError("--scores and -b 1 exclude each other")
+    start = time.perf_counter()
+    what = "probabilities" if probability else "scores" if scores else "labels"
+    n, correct = predict_file(test_file, model_file, output_file, what)
+    facts = {
+        "n_samples": n,
+        "correct": correct,
+        "accuracy": correct / n,
+        "seconds": round(time.perf_counter() - start, 6),
+    }
+    if as_json:
+        options.print_json(facts)
+    elif not quiet:
+        line = f"Accuracy = {100 * correct / n:g}% ({correct}/{n}) (classification)"
+        click.echo(line, err=output_file == "-")

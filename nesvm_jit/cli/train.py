@@ -1,0 +1,125 @@
+"""`nesvm-jit train`."""
+
+import os
+import sys
+import time
+
+import click
+
+from ..errors import NesvmError
+from . import options
+from .progress import Progress
+
+
+@click.command()
+@click.argument("training_file")
+@click.argument("model_file", required=False)
+@options.problem
+@options.solver
+@click.option(
+    "-v",
+    "--folds",
+    type=click.IntRange(min=2),
+    metavar="N",
+    help="Cross-validate with N stratified folds instead of writing a model.",
+)
+@options.data
+@options.threads
+@options.quiet
+@options.as_json
+def train(training_file, model_file, folds, features, float32, quiet, as_json, **given):
+    """Train a machine on TRAINING_FILE (LIBSVM text, compressed or not, `-` for standard input)
+    and write it to MODEL_FILE (default: the file's name with `.model`, in this folder).
+
+    \b
+    Training ends when the certified duality gap of the true problem is below the
+    tolerance, at a limit, or at Ctrl-C, which keeps the best model found.
+
+    \b
+      nesvm-jit train a9a                         linear C-SVM, writes a9a.model
+      nesvm-jit train -c 10 -w1 3 a9a strict.model  class 1 costs three times as much
+      nesvm-jit train -t rbf -g 0.01 -b 1 usps.xz   RBF, with probabilities
+      nesvm-jit train -s lpsvm -e 1e-4 --json a9a   l1 norm, facts as JSON
+      nesvm-jit train -v 5 a9a                    cross-validation accuracy
+    """
+    from .. import report
+    from ..files.training import read_training
+    from ..machine.crossval import cross_validate
+    from ..machine.train import train as fit
+
+    settings = options.training_options(given)
+    target = "" if folds else _model_name(training_file, model_file)
+    if target:
+        _require_writable(target)
+    start = time.perf_counter()
+    X, y = read_training(training_file, settings["kernel"], features, float32)
+    seconds = {"read": time.perf_counter() - start}
+    silent = quiet or as_json
+    if not silent and settings["kernel"] != "precomputed":
+        for hint in report.scaling_hints(X):
+            click.echo(f"nesvm-jit: hint: {hint}", err=True)
+    began = time.perf_counter()
+    if folds:
+        with Progress(settings["tol"], wanted=not silent) as callback:
+            found = cross_validate(X, y, folds, callback=callback, **settings)
+        seconds["solve"] = time.perf_counter() - began
+        seconds["total"] = time.perf_counter() - start
+        if as_json:
+            options.print_json(report.cross_validation(found, X, settings, seconds))
+        elif not quiet:
+            click.echo(f"Cross Validation Accuracy = {100 * found.accuracy:g}%")
+        return
+    with Progress(settings["tol"], wanted=not silent) as callback:
+        machine = fit(X, y, callback=callback, **settings)
+    seconds["solve"] = time.perf_counter() - began
+    began = time.perf_counter()
+    _save(machine, target)
+    seconds["write"] = time.perf_counter() - began
+    seconds["total"] = time.perf_counter() - start
+    facts = report.training(machine, settings["solver"], seconds)
+    if as_json:
+        options.print_json(facts)
+    elif not quiet:
+        for line in report.training_lines(machine, facts):
+            click.echo(line, err=target == "-")
+    if not silent:
+        for line in report.warnings(facts, settings["tol"]):
+            click.echo(f"nesvm-jit: {line}", err=True)
+    if facts["status"] == "interrupted":
+        sys.exit(130)
+
+
+def _model_name(training_file: str, model_file: str | None) -> str:
+    if model_file is not None:
+        return model_file
+    if training_file == "-":
+        raise click.UsageError("MODEL_FILE is required when training from standard input")
+    return os.path.basename(training_file) + ".model"
+
+
+def _require_writable(target: str) -> None:
+    """Say now, not after hours of training, that the model cannot be written."""
+    if target == "-":
+        return
+    folder = os.path.dirname(os.path.abspath(target))
+    if os.path.isdir(target):
+        raise NesvmError(f"{target}: cannot be written: it is a folder")
+    if not os.path.isdir(folder):
+        raise NesvmError(f"{target}: cannot be written: no such folder")
+    if not os.access(target if os.path.exists(target) else folder, os.W_OK):
+        raise NesvmError(f"{target}: cannot be written: permission denied")
+
+
+def _save(machine, target: str) -> None:
+    """Write the model; where that fails, save it elsewhere rather than lose it."""
+    try:
+        machine.save(target)
+    except NesvmError as e:
+        import tempfile
+
+        spare = os.path.join(tempfile.gettempdir(), f"nesvm-jit-{os.getpid()}.model")
+        try:
+            machine.save(spare)
+        except NesvmError:
+            raise e from None
+        raise NesvmError(f"{e}; the model was saved as {spare}") from None

@@ -1,0 +1,210 @@
+"""`NESVC`, the machine as a scikit-learn estimator. The only module that imports scikit-learn."""
+
+import warnings
+
+import numpy as np
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.utils import check_random_state, compute_class_weight
+    from sklearn.utils.metaestimators import available_if
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError as e:  # pragma: no cover
+    raise ImportError(
+        f"nesvm_jit.NESVC needs scikit-learn 1.6 or newer (pip install 'nesvm-jit[sklearn]'): {e}"
+    ) from None
+
+from .machine.multiclass import ovo_decision
+from .machine.train import train
+
+DTYPES = (np.float64, np.float32)
+
+
+class NESVC(ClassifierMixin, BaseEstimator):
+    """A support vector classifier that ends with a certified duality gap.
+
+    Parameters
+    ----------
+    C, kernel, gamma, degree, coef0, tol, max_iter, class_weight, probability, random_state,
+    decision_function_shape : as in ``sklearn.svm.SVC``; kernel is linear, poly, rbf or
+        precomputed, gamma a number, "scale" or "auto", and ``tol`` is the relative duality gap.
+    model : "csvm", "lpsvm" (l1 norm) or "lssvm" (squared loss).
+    fit_intercept : whether to have a bias, which is never penalised.
+    solver : "auto", "nesvm", "homotopy", "newton" or "coordinate".
+    multiclass : "ovo" or "ovr"; by default "ovr" when linear, "ovo" with a kernel.
+    warm_start : start a linear fit from the last one.
+    cache_mb, time_limit : memory for kernel rows, seconds of solving.
+
+    Attributes
+    ----------
+    coef_, intercept_ : of the linear sub-problems, a row each.
+    support_, support_vectors_, dual_coef_ : of kernel machines; a row of ``dual_coef_`` for each
+        sub-problem.
+    gap_, objective_, dual_objective_ : the largest certified gap, the sums of the bounds.
+    n_iter_ : rounds of the longest sub-problem.
+    machine_ : the ``nesvm_jit.Machine``; ``machine_.save(path)`` writes a model file of the class
+        numbers 0, 1, ...
+    """
+
+    def __init__(
+        self,
+        C=1.0,
+        *,
+        kernel="linear",
+        gamma="scale",
+        degree=3,
+        coef0=0.0,
+        model="csvm",
+        fit_intercept=True,
+        solver="auto",
+        tol=1e-3,
+        multiclass=None,
+        decision_function_shape="ovr",
+        probability=False,
+        class_weight=None,
+        warm_start=False,
+        cache_mb=None,
+        max_iter=100_000,
+        time_limit=None,
+        random_state=None,
+    ):
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.model = model
+        self.fit_intercept = fit_intercept
+        self.solver = solver
+        self.tol = tol
+        self.multiclass = multiclass
+        self.decision_function_shape = decision_function_shape
+        self.probability = probability
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.cache_mb = cache_mb
+        self.max_iter = max_iter
+        self.time_limit = time_limit
+        self.random_state = random_state
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+    classes_: np.ndarray
+
+    def fit(self, X, y, sample_weight=None):
+        """Train on X, dense or sparse, and labels y."""
+        X, y = validate_data(
+            self, X, y, dtype=DTYPES, order="C", accept_sparse="csr", accept_large_sparse=True
+        )
+        check_classification_targets(y)
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}")
+        weight = None
+        if sample_weight is not None:
+            weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if self.class_weight is not None:
+            by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
+            weight = by_class[codes] * (1.0 if weight is None else weight)
+        warm = getattr(self, "machine_", None) if self.warm_start else None
+        if warm is not None and (
+            warm.n_features != X.shape[1] or not np.array_equal(classes, self.classes_)
+        ):
+            warm = None
+        # a positive score speaks for the second of two classes here, for the first in LIBSVM
+        order = [1, 0] if len(classes) == 2 else np.arange(len(classes))
+        self.machine_ = train(
+            X,
+            codes,
+            self.model,
+            self.kernel,
+            self.C,
+            bool(self.fit_intercept),
+            self.solver,
+            self.tol,
+            multiclass=self.multiclass,
+            probability=bool(self.probability),
+            sample_weight=weight,
+            classes=order,
+            seed=int(check_random_state(self.random_state).randint(2**31)),
+            warm=warm,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            cache_mb=self.cache_mb,
+            max_iter=self.max_iter,
+            time_limit=self.time_limit,
+        )
+        self.classes_ = classes
+        self._set_attributes(X)
+        return self
+
+    def _set_attributes(self, X) -> None:
+        machine, record = self.machine_, self.machine_.record
+        problems = machine.problems
+        self.intercept_ = record.bias
+        if record.weights is not None:
+            self.coef_ = np.ascontiguousarray(record.weights.T)
+        else:
+            assert record.coefs is not None
+            self.support_ = machine.support_rows
+            self.support_vectors_ = X[machine.support_rows]
+            self.dual_coef_ = np.ascontiguousarray(record.coefs.T)
+        self.gap_ = machine.gap
+        self.objective_ = sum(p["objective"] for p in problems)
+        self.dual_objective_ = sum(p["dual_objective"] for p in problems)
+        self.n_iter_ = max(p["iterations"] for p in problems)
+        if not all(p["certified"] for p in problems):
+            warnings.warn(
+                f"the certified gap {self.gap_:.2e} is above tol={self.tol}: raise max_iter, "
+                "scale the features or lower C",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def _scores(self, X) -> np.ndarray:
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=DTYPES, order="C", accept_sparse="csr", reset=False)
+        return self.machine_.decision_function(X)
+
+    def decision_function(self, X):
+        """Scores: positive for classes_[1] of two classes; else one column per class, or per
+        pair of classes with decision_function_shape="ovo"."""
+        if self.decision_function_shape not in ("ovr", "ovo"):
+            got = self.decision_function_shape
+            raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {got!r}")
+        scores = self._scores(X)
+        by_pairs = scores.ndim == 2 and self.machine_.record.multiclass == "ovo"
+        if by_pairs and self.decision_function_shape == "ovr":
+            return ovo_decision(scores, len(self.classes_))
+        return scores
+
+    def predict(self, X):
+        """The label of every row."""
+        scores = self._scores(X)
+        machine = self.machine_
+        chosen = machine.chosen(scores if scores.ndim == 2 else scores[:, None])
+        return self.classes_[machine.classes[chosen].astype(np.intp)]
+
+    @available_if(lambda self: self.probability or _refuse(self))
+    def predict_proba(self, X):
+        """A probability for every row and class, in the order of classes_."""
+        scores = self._scores(X)
+        machine = self.machine_
+        found = machine.probabilities(scores if scores.ndim == 2 else scores[:, None])
+        return found[:, np.argsort(machine.classes)]
+
+    @available_if(lambda self: self.probability or _refuse(self))
+    def predict_log_proba(self, X):
+        """The logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+
+def _refuse(estimator):
+    raise AttributeError("predict_proba is not available when probability=False")

@@ -1,0 +1,160 @@
+"""LIBSVM text of any length in bounded memory: whole lines, about a block at a time."""
+
+import contextlib
+import io
+import lzma
+import sys
+import zlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..matrix import as_precision
+from .libsvm import _base, _limit, _no_rows, _parse_lines, _readable
+from .text import _MAGIC, display_name
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
+
+READ_BYTES = 1 << 18
+
+
+def libsvm_blocks(
+    path: Any,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    zero_based: bool = False,
+    block_bytes: int = 32 << 20,
+) -> "Iterator[tuple[csr_matrix, np.ndarray]]":
+    """The rows of `read_libsvm` as (matrix, labels), one pair per `block_bytes` or little more.
+
+    Arguments, accepted text and errors, line numbers included, are those of `read_libsvm`; errors
+    of the file come with the block they are in. Without `n_features` every matrix is as wide as
+    its own highest index. Pipes and compressed files are never held whole; a block is never cut
+    within a line, however long.
+    """
+    dtype = as_precision(dtype)
+    base = _base(zero_based)
+    limit = _limit(n_features, base)
+    whole = isinstance(block_bytes, (int, np.integer)) and not isinstance(block_bytes, bool)
+    if not whole or block_bytes < 1:
+        raise InputError(f"block_bytes must be a whole number of at least 1, got {block_bytes!r}")
+    name = display_name(path)
+    texts = _whole_lines(_pieces(path, name, min(int(block_bytes), READ_BYTES)), int(block_bytes))
+    return _parsed(texts, name, base, limit, n_features, dtype)
+
+
+def _parsed(texts, name, base, limit, n_features, dtype):
+    line, found = 1, False
+    with contextlib.closing(texts):
+        for text in texts:
+            view = np.frombuffer(memoryview(text).toreadonly(), dtype=np.uint8)
+            X, labels = _parse_lines(view, name, base, limit, n_features, dtype, line)
+            line += text.count(b"\n")
+            if len(labels):
+                found = True
+                yield X, labels
+    if not found:
+        raise _no_rows(name)
+
+
+def _whole_lines(pieces, block_bytes: int) -> Iterator[bytearray]:
+    """The pieces put together, cut after the last line end of the piece that fills a block."""
+    block = bytearray()
+    with contextlib.closing(pieces):
+        for piece in pieces:
+            block += piece
+            after = len(piece) - 1 - piece.rfind(b"\n")
+            if len(block) < block_bytes or after == len(piece):
+                continue
+            rest = block[len(block) - after :]
+            del block[len(block) - after :]
+            yield block
+            block = rest
+    if block:
+        yield block
+
+
+# ---------------------------------------------------------------- bytes as they come
+
+
+def _pieces(path, name: str, size: int) -> Iterator[bytes]:
+    """The decompressed bytes of `path`, at most `size` at a time."""
+    with contextlib.ExitStack() as stack:
+        with _readable(name):
+            source = _opened(path, stack)
+            read = _unpacked(source, stack)
+        while True:
+            with _readable(name):
+                piece = read(size)
+            if not piece:
+                return
+            yield piece
+
+
+def _opened(path, stack: contextlib.ExitStack):
+    """A binary file; only one that is opened here is closed."""
+    if hasattr(path, "read"):
+        return path
+    if path == "-":
+        return sys.stdin.buffer
+    return stack.enter_context(open(path, "rb", buffering=0))
+
+
+def _unpacked(source, stack: contextlib.ExitStack) -> Callable[[int], bytes]:
+    """The reading function of what `source` holds, plain or packed, told by its first bytes."""
+    joined = _Joined(source)
+    for magic, module in _MAGIC.items():
+        if joined.start.startswith(magic):
+            buffered = stack.enter_context(io.BufferedReader(joined, READ_BYTES))
+            packed = stack.enter_context(module.open(buffered))
+            return lambda size: _unpack(packed, size, module.__name__)
+    return joined.take
+
+
+def _unpack(packed, size: int, kind: str) -> bytes:
+    try:
+        return packed.read1(size)
+    except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as e:
+        if getattr(e, "errno", None) is not None:  # the disk's fault, not the data's
+            raise
+        raise ValueError(f"damaged {kind} data: {e}") from None
+
+
+class _Joined(io.RawIOBase):
+    """The first bytes of a file, read to look at them, and the rest of it."""
+
+    def __init__(self, source):
+        # Not read1 as a rule: of a non-blocking file it may say b"" before the end. A terminal
+        # has to be asked once, or two ^D would be needed.
+        interactive = getattr(source, "isatty", bool)() and hasattr(source, "read1")
+        self.more = source.read1 if interactive else source.read
+        self.start = b""
+        longest = max(map(len, _MAGIC))
+        while len(self.start) < longest and (piece := self.fresh(longest - len(self.start))):
+            self.start += piece
+
+    def fresh(self, size: int) -> bytes:
+        piece = self.more(size)
+        if isinstance(piece, str):
+            raise TypeError("a file object must be opened in binary mode")
+        if piece is None:
+            raise TypeError("a blocking file is required, got one with nothing to read yet")
+        return bytes(piece)
+
+    def take(self, size: int) -> bytes:
+        """At most `size` bytes, none only at the end."""
+        if not self.start:
+            return self.fresh(size)
+        piece, self.start = self.start[:size], self.start[size:]
+        return piece
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        piece = self.take(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)

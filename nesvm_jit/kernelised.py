@@ -1,0 +1,114 @@
+"""The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ (‖β‖₁ in lpsvm)."""
+
+import os
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .kernels.gram import as_spec, gram
+from .kernels.sweep import HINGE, SQUARE
+from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape
+from .models.kernel_problem import KernelProblem, KernelRows
+from .settings import Settings
+from .solvers import Run
+from .solvers.least_squares import least_squares
+from .solvers.pairwise import pairwise
+
+SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
+USUAL_MEMORY = 4 << 30  # where the system does not tell how much it has
+
+
+def gamma_of(gamma, X: Matrix) -> float:
+    """γ as a number: 1/features by default, 1/(features · variance of X) for "scale"."""
+    n, p = shape(X)
+    if gamma is None or gamma == "auto":
+        return 1.0 / max(p, 1)
+    if gamma == "scale":
+        cells = max(1, n * p)
+        values = X if isinstance(X, np.ndarray) else X.data
+        mean = float(values.sum(dtype=np.float64)) / cells
+        square = float(np.square(values, dtype=np.float64).sum()) / cells
+        variance = square - mean * mean
+        return 1.0 / (p * variance) if variance > 0.0 else 1.0
+    return as_number("gamma", gamma)
+
+
+def budget_bytes(cache_mb: float | None) -> float:
+    """The memory for kernel rows: what is asked for, or a quarter of the machine's."""
+    if cache_mb is not None:
+        return cache_mb * 2.0**20
+    try:
+        return 0.25 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return 0.25 * USUAL_MEMORY
+
+
+def solve_kernel(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings) -> Any:
+    """A `Solution` with β in place of w."""
+    from .binary import limits, run_to_the_end, solution
+
+    if settings.model == "lpsvm":
+        return _solve_l1(X, y, c, settings)
+    budget = budget_bytes(settings.cache_mb)
+    loss = HINGE if settings.model == "csvm" else SQUARE
+    problem = KernelProblem(_rows(X, settings, budget), y, c, settings.bias, loss)
+    run = Run(problem, limits(settings))
+    if settings.model == "csvm":
+        engine, work = "coordinate", partial(pairwise, problem, None, run)
+    else:
+        engine, work = "newton", partial(least_squares, problem, budget, run)
+    run_to_the_end(run, work)
+    point = np.zeros(len(y) + 1) if run.best is None else run.best
+    beta, b = problem.split(point)
+    if not np.array_equal(beta, problem.beta) or (loss == SQUARE and not c.all()):
+        problem.place(beta)
+    found = {"w": None, "beta": beta.copy(), "b": b, "margins": problem.f + b}
+    run.settle(problem.evaluate(point).objective)
+    return solution(run, settings, engine, **found)
+
+
+def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:
+    if settings.kernel == "precomputed":
+        return KernelRows(None, None, budget, K=_precomputed(X))
+    gamma = gamma_of(settings.gamma, X)
+    spec = as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
+    return KernelRows(X, spec, budget)
+
+
+def _precomputed(X: Matrix) -> np.ndarray:
+    K = as_scipy(X).toarray() if isinstance(X, Csr) else X
+    n, p = K.shape
+    if n != p:
+        raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")
+    for lo in range(0, n, 256):
+        part = K[lo : lo + 256]
+        apart = np.abs(part - K[:, lo : lo + 256].T).max(initial=0.0)
+        if apart > SYMMETRIC * np.abs(part).max(initial=0.0):
+            raise InputError(
+                "a precomputed kernel must be symmetric, got K[i, j] and K[j, i] apart"
+            )
+    return K
+
+
+def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings):
+    """‖β‖₁ as penalty: the linear LP-SVM whose features are the columns of K."""
+    from dataclasses import replace
+
+    from .binary import solve_checked
+
+    if settings.kernel == "precomputed":
+        K = _precomputed(X)
+    else:
+        n = shape(X)[0]
+        budget = budget_bytes(settings.cache_mb)
+        if 8.0 * n * n > budget:
+            raise InputError(
+                f"lpsvm with a kernel needs {8 * n * n / 2**20:.0f} MB for its {n} rows, "
+                f"got a budget of {budget / 2**20:.0f} MB"
+            )
+        kernel = (settings.kernel, gamma_of(settings.gamma, X), settings.coef0, settings.degree)
+        K = gram(X, None, *kernel)
+    found = solve_checked(as_matrix(K), y, c, replace(settings, kernel="linear"))
+    return replace(found, w=None, beta=found.w)

@@ -1,0 +1,1 @@
+"""Classifiers of any number of classes, made of binary problems."""

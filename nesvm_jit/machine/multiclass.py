@@ -1,0 +1,78 @@
+"""From several classes to binary problems and back: functions of labels and scores alone.
+
+A score of a pair (i, j), i < j, is positive for class i; the only score of two classes is that of
+the pair (0, 1), for one-versus-one and one-versus-rest alike.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from ..errors import InputError
+from ..files.record import n_problems
+
+__all__ = ["class_order", "n_problems", "ovo_decision", "ovr_choice", "pairs", "vote"]
+
+
+def class_order(y) -> np.ndarray:
+    """The classes as they first appear, except that −1, +1 is turned round: LIBSVM's order."""
+    y = np.asarray(y, dtype=np.float64)
+    _, first = np.unique(y, return_index=True)
+    classes = y[np.sort(first)] + 0.0  # −0 is 0
+    return classes[::-1].copy() if classes.tolist() == [-1.0, 1.0] else classes
+
+
+def pairs(k: int) -> list[tuple[int, int]]:
+    """(0, 1), (0, 2), …, (0, k−1), (1, 2), …: the problems of one-versus-one in LIBSVM's order."""
+    return [(i, j) for i in range(k) for j in range(i + 1, k)]
+
+
+def vote(scores, k: int) -> np.ndarray:
+    """The class with the most votes of pairs, the first of equals; a score > 0 is a vote for i."""
+    return _votes(scores, k).argmax(axis=1)
+
+
+def ovr_choice(scores) -> np.ndarray:
+    """The class with the highest score, the first of equals; of two classes, 0 if score > 0."""
+    scores = _columns(scores)
+    return np.where(scores[:, 0] > 0, 0, 1) if scores.shape[1] == 1 else scores.argmax(axis=1)
+
+
+def ovo_decision(scores, k: int) -> np.ndarray:
+    """Votes + s/(3(|s| + 1)), s the sum of a class's scores: s breaks ties, moves no vote.
+
+    This is scikit-learn's decision_function_shape="ovr".
+    """
+    total = np.zeros((len(scores), k))
+    for i, block in _by_first_class(scores, k):
+        total[:, i] += block.sum(axis=1)
+        total[:, i + 1 :] -= block
+    return _votes(scores, k) + total / (3 * (np.abs(total) + 1))
+
+
+def _votes(scores, k: int) -> np.ndarray:
+    votes = np.zeros((len(scores), k), dtype=np.int64)
+    for i, block in _by_first_class(scores, k):
+        won = block > 0
+        votes[:, i] += won.sum(axis=1)
+        votes[:, i + 1 :] += ~won
+    return votes
+
+
+def _by_first_class(scores, k: int) -> Iterator[tuple[int, np.ndarray]]:
+    """(i, the scores of the pairs (i, i+1), …, (i, k−1)): neighbours in LIBSVM's order."""
+    scores = _columns(scores)
+    if scores.shape[1] != k * (k - 1) // 2:
+        raise InputError(
+            f"scores of {k} classes must have {k * (k - 1) // 2} columns, got {scores.shape[1]}"
+        )
+    start = 0
+    for i in range(k - 1):
+        stop = start + k - 1 - i
+        yield i, scores[:, start:stop]
+        start = stop
+
+
+def _columns(scores) -> np.ndarray:
+    scores = np.asarray(scores)
+    return scores[:, None] if scores.ndim == 1 else scores

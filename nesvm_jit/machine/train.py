@@ -1,0 +1,265 @@
+"""`nesvm_jit.train`: any labels, any number of classes, weights and probabilities."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from .. import __version__
+from ..binary import Solution, Start, costs, solve_checked
+from ..errors import InputError
+from ..files.record import ModelRecord
+from ..jit import get_threads
+from ..kernelised import budget_bytes, gamma_of
+from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
+from ..settings import Settings, one_of
+from .calibration import fit_sigmoid
+from .folds import stratified_folds
+from .machine import Machine
+from .multiclass import class_order, pairs
+from .parallel import run_all
+
+CALIBRATION_FOLDS = 5  # as in LIBSVM
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A binary sub-problem: class i against class j, or against the rest where j is None."""
+
+    i: int
+    j: int | None
+    rows: np.ndarray | None  # None for all
+
+
+def train(
+    X: Any,
+    y: Any,
+    model: str = "csvm",
+    kernel: str = "linear",
+    C: float = 1.0,
+    bias: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-3,
+    *,
+    multiclass: str | None = None,
+    probability: bool = False,
+    sample_weight: Any = None,
+    class_weight: Mapping[float, float] | str | None = None,
+    classes: Any = None,
+    seed: int = 0,
+    warm: Machine | None = None,
+    **settings: Any,
+) -> Machine:
+    """A machine for labels of any value and any number of classes.
+
+    multiclass: "ovo" one problem per pair of classes (the default with a kernel), "ovr" one per
+    class (the default without). probability: calibrate by Platt's sigmoid on cross-validated
+    scores, folds drawn by `seed`. class_weight maps labels to weights, or "balanced". `classes`
+    fixes the order of the classes, else it is LIBSVM's. `warm` is a linear machine of the same
+    shape to start from. The other settings are those of `nesvm_jit.Settings`.
+    """
+    checked = Settings(model, kernel, C, bias, solver, tol, **settings)
+    X = as_matrix(X)
+    n, p = shape(X)
+    y = as_vector("y", y, n)
+    if kernel == "precomputed" and n != p:
+        raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")
+    order = class_order(y) if classes is None else as_vector("classes", classes)
+    if len(order) < 2:
+        got = f"only {order[0]:g}" if len(order) else "no rows"
+        raise InputError(f"y must hold at least 2 classes, got {got}")
+    how = multiclass or ("ovr" if kernel == "linear" else "ovo")
+    one_of("multiclass", how, ("ovo", "ovr"))
+    c = costs(C, y, order, sample_weight, class_weight)
+    job = _Job(X, y, c, order, checked, bool(probability), seed)
+    found = job.run(_problems(y, order, how), warm)
+    return _machine(job, how, found)
+
+
+def _problems(y: np.ndarray, order: np.ndarray, how: str) -> list[Problem]:
+    k = len(order)
+    if k == 2:
+        return [Problem(0, 1, None)]
+    if how == "ovr":
+        return [Problem(i, None, None) for i in range(k)]
+    return [Problem(i, j, np.flatnonzero((y == order[i]) | (y == order[j]))) for i, j in pairs(k)]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A solved sub-problem."""
+
+    problem: Problem
+    solution: Solution
+    seconds: float
+    sigmoid: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class _Job:
+    """What all sub-problems share."""
+
+    X: Matrix
+    y: np.ndarray
+    c: np.ndarray
+    order: np.ndarray
+    settings: Settings
+    probability: bool
+    seed: int
+
+    def run(self, problems: list[Problem], warm: Machine | None) -> list[Found]:
+        stop = threading.Event()
+        started = time.perf_counter()
+        workers = len(problems)
+
+        def task(number: int):
+            settings = self._settings_of(number, workers, started, stop)
+            return self._solve(problems[number], settings, _start(warm, number, self.X), stop)
+
+        return run_all([partial(task, k) for k in range(workers)], stop)
+
+    def _settings_of(self, number: int, of: int, started: float, stop) -> Settings:
+        limit, callback = self.settings.time_limit, self.settings.callback
+        if limit is not None:
+            limit = max(0.0, limit - (time.perf_counter() - started))
+
+        def watched(row: dict) -> bool:
+            asked = callback is not None and callback({**row, "problem": number, "problems": of})
+            return bool(asked) or stop.is_set()
+
+        workers = min(get_threads(), of)
+        share = budget_bytes(self.settings.cache_mb) / 2.0**20 / workers
+        return replace(self.settings, time_limit=limit, callback=watched, cache_mb=share)
+
+    def _solve(self, problem: Problem, settings: Settings, start: Start, stop) -> Found:
+        began = time.perf_counter()
+        rows = problem.rows
+        X, y, c = self.X, self.y, self.c
+        if rows is not None:
+            X, y, c = _subset(X, rows, settings.kernel), y[rows], c[rows]
+        sign = np.where(y == self.order[problem.i], 1.0, -1.0)
+        for side in (1.0, -1.0):
+            if not c[sign == side].any():
+                name = f"{self.order[problem.i]:g}" if side > 0 else _other(self.order, problem)
+                raise InputError(f"class {name} must have a row of positive weight")
+        solution = solve_checked(X, sign, c, settings, start)
+        if solution.status == "interrupted":
+            stop.set()
+        sigmoid = self._calibrate(X, sign, c, settings, solution) if self.probability else None
+        return Found(problem, solution, time.perf_counter() - began, sigmoid)
+
+    def _calibrate(self, X, sign, c, settings: Settings, solution: Solution):
+        """Platt's sigmoid on the scores that rows get from machines trained without them."""
+        used = c > 0.0
+        folds = np.full(len(sign), -1)
+        n_folds = min(CALIBRATION_FOLDS, int(used.sum()))
+        folds[used] = stratified_folds(sign[used], n_folds, self.seed)
+        scores = np.zeros(len(sign))
+        for k in range(n_folds):
+            out, c_k = folds == k, np.where(folds == k, 0.0, c)
+            left = {side: c_k[sign == side].any() for side in (1.0, -1.0)}
+            if not all(left.values()):
+                scores[out] = 1.0 if left[1.0] else -1.0
+                continue
+            fit = solve_checked(X, sign, c_k, settings, Start(solution.w, solution.b))
+            scores[out] = fit.margins[out]
+        return fit_sigmoid(scores[used], sign[used] > 0)
+
+
+def _other(order: np.ndarray, problem: Problem) -> str:
+    return "(all others)" if problem.j is None else f"{order[problem.j]:g}"
+
+
+def _subset(X: Matrix, rows: np.ndarray, kernel: str) -> Matrix:
+    if kernel != "precomputed":
+        return take_rows(X, rows)
+    dense = as_scipy(X).toarray() if isinstance(X, Csr) else X
+    return as_matrix(dense[np.ix_(rows, rows)])
+
+
+def _start(warm: Machine | None, number: int, X: Matrix) -> Start:
+    if warm is None or warm.record.weights is None:
+        return Start()
+    weights = warm.record.weights
+    if weights.shape[0] != shape(X)[1] or number >= weights.shape[1]:
+        raise InputError(
+            f"the machine to start from must have {shape(X)[1]} features and the same classes, "
+            f"got {weights.shape[0]} features and {weights.shape[1]} problems"
+        )
+    return Start(weights[:, number], float(warm.record.bias[number]))
+
+
+def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
+    settings, order = job.settings, job.order
+    n, p = shape(job.X)
+    common: dict[str, Any] = {
+        "classes": order,
+        "n_features": p,
+        "bias": [f.solution.b for f in found],
+        "multiclass": how,
+        "model": settings.model,
+        "kernel": settings.kernel,
+        "extra": _facts(job, found),
+    }
+    if job.probability:
+        A, B = zip(*(f.sigmoid for f in found), strict=True)
+        common["probability"] = (np.array(A), np.array(B))
+    if settings.kernel == "linear":
+        weights = np.array([f.solution.w for f in found]).T
+        return Machine(ModelRecord(weights=weights, **common))
+    beta = np.zeros((n, len(found)))
+    for k, f in enumerate(found):
+        rows = slice(None) if f.problem.rows is None else f.problem.rows
+        beta[rows, k] = f.solution.beta
+    used = np.flatnonzero((beta != 0.0).any(axis=1))
+    sv_class = np.argmax(job.y[used][:, None] == order[None, :], axis=1)
+    used = used[np.argsort(sv_class, kind="stable")]  # by class, as LIBSVM keeps them
+    common |= {"coefs": beta[used], "sv_class": np.sort(sv_class)}
+    if settings.kernel == "precomputed":
+        return Machine(ModelRecord(support_index=used, **common), used)
+    gamma = gamma_of(settings.gamma, job.X)
+    kernel: dict[str, Any] = {"gamma": gamma, "coef0": settings.coef0, "degree": settings.degree}
+    support = as_scipy(take_rows(job.X, used)).astype(np.float64)
+    support.eliminate_zeros()
+    return Machine(ModelRecord(support=support, **common, **kernel), used)
+
+
+def _facts(job: _Job, found: list[Found]) -> dict[str, Any]:
+    settings, n = job.settings, len(job.y)
+    support = np.zeros(n, dtype=bool)
+    for f in found:
+        rows = slice(None) if f.problem.rows is None else f.problem.rows
+        support[rows] |= f.solution.alpha != 0.0
+    return {
+        "program": f"nesvm-jit {__version__}",
+        "C": float(settings.C),
+        "bias": bool(settings.bias),
+        "tol": float(settings.tol),
+        "solver": settings.solver,
+        "n_samples": n,
+        "n_support": int(support.sum()),
+        "problems": [_certificate(job, f) for f in found],
+    }
+
+
+def _certificate(job: _Job, f: Found) -> dict[str, Any]:
+    s, order = f.solution, job.order
+    sides = [float(order[f.problem.i])]
+    sides += [] if f.problem.j is None else [float(order[f.problem.j])]
+    return {
+        "classes": sides,
+        "n_samples": len(s.alpha),
+        "objective": s.objective,
+        "dual_objective": s.dual_objective,
+        "gap": s.gap,
+        "certified": s.certified,
+        "iterations": s.n_iter,
+        "status": s.status,
+        "solver": s.solver,
+        "n_support": int(np.count_nonzero(s.alpha)),
+        "seconds": round(f.seconds, 6),
+    }

@@ -1,0 +1,148 @@
+"""A kernel machine on data: min ½βᵀKβ + Σ c_i loss(1 − y_i(f_i + b)), f = Kβ.
+
+In β = α∘y the dual is max yᵀβ − ½βᵀKβ over 0 ≤ β_i y_i ≤ c_i (C-SVM), less Σ β_i²/(4c_i) and
+without the box (LS-SVM), with Σβ = 0 where there is a bias: one β is a primal and a dual point.
+"""
+
+import numpy as np
+
+from ..kernels.sweep import HINGE, SQUARE
+from .base import Smoothing
+from .kernel_rows import KernelRows
+from .problem import DualPoint, Evaluation
+
+__all__ = ["KernelProblem", "KernelRows"]
+
+DRIFT = 1e-3  # of the gap is what rounding in f may come to
+GROWN = 10.0  # times what a fresh f has
+
+
+class KernelProblem:
+    """The problem and where it stands: β and f = Kβ. A point is v = [β; b]."""
+
+    def __init__(self, rows: KernelRows, y: np.ndarray, c: np.ndarray, bias: bool, loss=HINGE):
+        n = rows.n
+        self.rows, self.y, self.c, self.bias, self.loss = rows, y, c, bias, loss
+        self.n_rows, self.n_variables = n, n + 1
+        self.lower, self.upper = np.where(y > 0, 0.0, -c), np.where(y > 0, c, 0.0)
+        self.beta, self.f = np.zeros(n), np.zeros(n)
+        # K_ij ≤ √K_ii √K_jj: rounding in f_j is about ε ‖β∘√K_ii‖ √K_jj, in P ‖c∘√K_jj‖ times that
+        self._root = np.sqrt(np.abs(rows.diagonal()))
+        self._felt = float(np.linalg.norm(c * self._root))
+        self._fresh = self._drift = 0.0  # ε ‖β∘√K_ii‖ of all that was added up, at first and now
+
+    @property
+    def passes(self) -> float:
+        """How often all of K has been computed."""
+        return self.rows.computed / max(1, self.n_rows)
+
+    def split(self, v: np.ndarray) -> tuple[np.ndarray, float]:
+        """β and b of a point."""
+        return v[:-1], float(v[-1])
+
+    # ------------------------------------------------------------ moving
+
+    def place(self, beta: np.ndarray, f: np.ndarray | None = None) -> None:
+        """Stand at β, made feasible, with f = Kβ computed from its rows unless it is known."""
+        self.beta[:] = self.feasible(beta)
+        self.f[:] = self.rows.times(self.beta)[0] if f is None else f
+        self._fresh = self._drift = self._rounding(self.beta)
+
+    def move(self, indices: np.ndarray, new: np.ndarray) -> int:
+        """Set β there and bring f up to date; returns how many entries changed."""
+        change = new - self.beta[indices]
+        moved = np.flatnonzero(change)
+        self.beta[indices] = new
+        self.rows.add(indices[moved], change[moved], self.f)
+        self._drift = float(np.hypot(self._drift, self._rounding(change, indices)))
+        return len(moved)
+
+    def _rounding(self, beta: np.ndarray, indices: np.ndarray | slice = slice(None)) -> float:
+        return float(np.finfo(float).eps * np.linalg.norm(beta * self._root[indices]))
+
+    def drifted(self, gap: float) -> bool:
+        """Whether rounding in f, which was less once, may be felt in a gap P − D of this size."""
+        return self._drift * self._felt > DRIFT * gap and self._drift > GROWN * self._fresh
+
+    def feasible(self, beta: np.ndarray) -> np.ndarray:
+        """β inside its box and with Σβ = 0, as many entries as can be left as they are."""
+        beta = np.where(self.c > 0.0, beta, 0.0)
+        if self.loss == SQUARE:
+            used = self.c > 0.0
+            beta[used] -= beta[used].mean() if self.bias else 0.0
+            return beta
+        beta = np.clip(beta, self.lower, self.upper)
+        for _ in range(2 * self.bias):  # the second time for what rounding left
+            excess = float(beta.sum())
+            heavy = np.flatnonzero(beta * excess > 0.0)
+            at_bound = np.abs(beta[heavy]) == self.c[heavy]
+            heavy = heavy[np.argsort(at_bound, kind="stable")]  # those inside give first
+            has = np.abs(beta[heavy])
+            gives = np.clip(abs(excess) - (np.cumsum(has) - has), 0.0, has)
+            beta[heavy] -= np.copysign(gives, excess)
+        return beta
+
+    # ------------------------------------------------------------ values
+
+    def gradient(self) -> np.ndarray:
+        """e = y − f, of the C-SVM's dual by β."""
+        return self.y - self.f
+
+    def evaluate(self, v: np.ndarray, smoothing: Smoothing | None = None) -> Evaluation:
+        """P at any [β; b]; f is computed anew unless β is where the problem stands."""
+        beta, b = self.split(v)
+        return self._evaluation(beta, self._f_of(beta), b)
+
+    def _f_of(self, beta: np.ndarray) -> np.ndarray:
+        return self.f if np.array_equal(beta, self.beta) else self.rows.times(beta)[0]
+
+    def current(self) -> tuple[np.ndarray, Evaluation]:
+        """The current β with the b that is best for it, and P there."""
+        b = self.best_bias() if self.bias else 0.0
+        return np.append(self.beta, b), self._evaluation(self.beta, self.f, b)
+
+    def _evaluation(self, beta: np.ndarray, f: np.ndarray, b: float) -> Evaluation:
+        r = 1.0 - self.y * (f + b)
+        loss = np.maximum(r, 0.0) if self.loss == HINGE else r * r
+        value = 0.5 * float(beta @ f) + float(self.c @ loss)
+        return Evaluation(value, self.y - f, value)
+
+    def dual_value(self, beta: np.ndarray, f: np.ndarray) -> float:
+        """D at β, given f = Kβ."""
+        value = float(beta @ (self.y - 0.5 * f))
+        if self.loss == SQUARE:
+            used = self.c > 0.0
+            value -= float((beta[used] ** 2 / (4.0 * self.c[used])).sum())
+        return value
+
+    def dual(self) -> DualPoint:
+        """The current β as a dual point, its value less what rounding in f may feign."""
+        value = self.dual_value(self.beta, self.f) - self._drift * self._felt
+        return DualPoint(value, self.beta * self.y)
+
+    def value_of(self, alpha: np.ndarray) -> DualPoint:
+        """A feasible α and its value, f computed anew unless it is where the problem stands."""
+        beta = alpha * self.y
+        value = self.dual_value(beta, self._f_of(beta)) - self._rounding(beta) * self._felt
+        return DualPoint(value, alpha)
+
+    def best_bias(self) -> float:
+        """The b of least loss at f.
+
+        Hinge: row i bends at b = e_i, where the slope grows by c_i; from −Σ_{y=+1} c_i on the left
+        it must reach zero, so b is a weighted quantile of e. While Σβ = 0 it lies between the
+        least e that may fall and the largest that may rise, and only those between are sorted.
+        """
+        e = self.gradient()
+        if self.loss == SQUARE:
+            return float(self.c @ e / self.c.sum())
+        fall = e[self.beta > self.lower].min(initial=np.inf)
+        rise = e[self.beta < self.upper].max(initial=-np.inf)
+        low, high = min(fall, rise), max(fall, rise)
+        between = np.flatnonzero((e >= low) & (e <= high) & (self.c > 0.0))
+        if not len(between):
+            return 0.0
+        between = between[np.argsort(e[between], kind="stable")]
+        slope = float(self.c[e < low].sum() - self.c[self.y > 0].sum())
+        k = int(np.searchsorted(slope + np.cumsum(self.c[between]), 0.0))
+        return float(e[between[min(k, len(between) - 1)]])

@@ -1,0 +1,137 @@
+"""Rows of a kernel matrix, computed when asked for and kept as memory allows."""
+
+import numpy as np
+
+from ..jit import one_blas_thread
+from ..kernels.gram import RBF, Spec, _gram_part, centre_of, squares_of, tile_starts, tiling
+from ..kernels.pairwise import _add_rows, _block
+from ..matrix import Matrix, shape
+
+FEWEST = 16  # rows kept however small the budget
+
+
+class KernelRows:
+    """K_ij = k(x_i, x_j), n × n, by rows. The least recently used rows make room for new ones
+    under the budget; a matrix K that is there already is read where it lies.
+
+    `store` holds row i in store[slot], the slots being what `fetch` returns. In float32 it takes
+    half the room and time, and what is solved and certified is the problem of the rounded matrix.
+    """
+
+    def __init__(
+        self,
+        X: Matrix | None,
+        spec: Spec | None,
+        budget_bytes: float,
+        dtype=np.float64,
+        K: np.ndarray | None = None,
+    ):
+        self.computed = 0.0  # rows, or as many cells as n of them have
+        self._clock = 0
+        if K is not None:
+            self.n = self.capacity = len(K)
+            K = K if K.flags.c_contiguous else K.T if K.flags.f_contiguous else K.copy()
+            self.dtype, self._writable = K.dtype, K
+            self._slots = np.arange(self.n)
+            self._diagonal = np.diagonal(K).astype(np.float64)
+        else:
+            assert X is not None
+            assert spec is not None
+            self.X, self.spec = X, spec
+            self.dtype = np.dtype(dtype)
+            self.n = n = shape(X)[0]
+            fit = int(min(n, max(0.0, budget_bytes) // max(1, n * self.dtype.itemsize)))
+            self.capacity = max(min(n, FEWEST), fit)
+            xx = squares_of("X", X)
+            self._squares, self._centre = (xx, xx), centre_of(X, spec)
+            self._thin, self._size = tiling(X)
+            # the system hands out its pages when they are first written to
+            self._writable = np.empty((self.capacity, n), self.dtype)
+            self._slots = np.full(n, -1)  # of each row, −1 for none
+            self._owner = np.full(self.capacity, -1)  # of each slot
+            self._used = np.full(self.capacity, -1)  # when it was last asked for
+            with np.errstate(over="ignore"):
+                self._diagonal = (
+                    np.ones(n)
+                    if spec.kind == RBF
+                    else (spec.gamma * xx + spec.coef0) ** spec.degree
+                )
+        self.store = self._writable.view()
+        self.store.flags.writeable = False
+
+    def diagonal(self) -> np.ndarray:
+        """K_ii."""
+        return self._diagonal
+
+    def fetch(self, indices: np.ndarray) -> np.ndarray:
+        """The slots of these different rows, at most `capacity`; those missing are computed."""
+        slots = self._slots[indices]
+        missing = indices[slots < 0]
+        if len(missing):
+            self._clock += 1
+            self._used[slots[slots >= 0]] = self._clock
+            self._admit(missing)
+            slots = self._slots[indices]
+        if len(self._slots) > self.capacity:
+            self._clock += 1
+            self._used[slots] = self._clock
+        return slots
+
+    def rows(self, indices: np.ndarray) -> np.ndarray:
+        """A copy of these rows."""
+        indices = np.asarray(indices)
+        out = np.empty((len(indices), self.n), self.dtype)
+        for lo in range(0, len(indices), self.capacity):
+            part, where = np.unique(indices[lo : lo + self.capacity], return_inverse=True)
+            out[lo : lo + self.capacity] = self.store[self.fetch(part)[where]]
+        return out
+
+    def block(self, indices: np.ndarray) -> np.ndarray:
+        """K between these samples, in float64; no row is computed for it."""
+        q = len(indices)
+        out = np.empty((q, q))
+        slots = self._slots[indices]
+        here, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
+        if len(here):
+            _block(self.store, slots[here], here, indices, out)
+        if len(missing):
+            part = out if self.dtype == np.float64 else np.empty((q, q), self.dtype)
+            self._compute(indices[missing], indices, missing, part)
+            if part is not out:
+                out[missing] = part[missing]
+        return out
+
+    def add(self, indices: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:
+        """out += Σ a_i K_i over these rows."""
+        for lo in range(0, len(indices), self.capacity):
+            part = slice(lo, lo + self.capacity)
+            _add_rows(self.store, self.fetch(indices[part]), a[part], out)
+
+    def times(self, *vectors: np.ndarray) -> np.ndarray:
+        """Kv of each vector v, by the rows where one is not zero, those in the store first."""
+        V, out = np.stack(vectors), np.zeros((len(vectors), self.n))
+        nonzero = np.flatnonzero(V.any(axis=0))
+        nonzero = nonzero[np.argsort(self._slots[nonzero] < 0, kind="stable")]
+        for lo in range(0, len(nonzero), self.capacity):
+            part = nonzero[lo : lo + self.capacity]
+            slots = self.fetch(part)
+            for v, Kv in zip(V, out, strict=True):
+                _add_rows(self.store, slots, v[part], Kv)
+        return out
+
+    def _admit(self, missing: np.ndarray) -> None:
+        """Compute these rows into the slots free or longest unused."""
+        oldest = np.argpartition(self._used, len(missing) - 1)[: len(missing)]
+        slots = np.sort(oldest)
+        gone = self._owner[slots]
+        self._slots[gone[gone >= 0]] = -1
+        self._owner[slots], self._slots[missing] = missing, slots
+        self._used[slots] = self._clock
+        self._compute(missing, np.arange(self.n), slots, self._writable)
+
+    def _compute(self, rows, columns, slots, out) -> None:
+        self.computed += len(rows) * len(columns) / self.n
+        tiles = tile_starts(len(rows), len(columns), self._size, False)
+        fixed = (self._centre, self._squares, self.spec)
+        with one_blas_thread():
+            _gram_part(self.X, rows, columns, slots, *fixed, tiles, self._size, self._thin, out)

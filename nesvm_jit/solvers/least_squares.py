@@ -1,0 +1,116 @@
+"""Kernel LS-SVM: (K + diag(1/(2c)))β + b·1 = y with Σβ = 0, by one factorisation where the matrix
+fits into memory, else by conjugate gradients over its rows."""
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.blas import dsymv
+
+from ..models.base import Smoothing
+from ..models.kernel_problem import KernelProblem
+from .run import Run
+
+REFINEMENTS = 4
+RANK = 256  # of the preconditioner
+EXACT = Smoothing(0.0, 0.0)
+
+
+def least_squares(problem: KernelProblem, budget_bytes: float, run: Run) -> None:
+    """Solve the equations and report every refinement or iteration."""
+    used = np.flatnonzero(problem.c > 0.0)
+    if 8.0 * len(used) ** 2 > budget_bytes or not _direct(problem, used, run):
+        _conjugate_gradients(problem, used, budget_bytes, run)
+
+
+def _direct(problem: KernelProblem, used: np.ndarray, run: Run) -> bool:
+    """A = K + diag(1/(2c)) = LLᵀ; with Av = 1 the bias is what makes Σβ zero. False if A is not
+    positive definite.
+
+    L takes the place of one triangle of K, the other stays for Kβ.
+    """
+    A = problem.rows.block(used).T  # symmetric; LAPACK works in Fortran order
+    ridge, y = 0.5 / problem.c[used], problem.y[used]
+    diagonal = A.diagonal().copy()
+    np.fill_diagonal(A, diagonal + ridge)
+    try:
+        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    pivots = factor[0].diagonal().copy()
+    v = cho_solve(factor, np.ones(len(used)), check_finite=False)
+    beta, f, b = np.zeros(len(used)), np.zeros(len(used)), 0.0
+    for _ in range(1 + REFINEMENTS):
+        np.fill_diagonal(factor[0], pivots)
+        step = cho_solve(factor, y - b - f - ridge * beta, check_finite=False)
+        if problem.bias:
+            db = (step.sum() + beta.sum()) / v.sum()
+            step, b = step - db * v, b + db
+        whole = np.zeros(problem.n_rows)
+        whole[used] = beta + step
+        whole = problem.feasible(whole)
+        beta = whole[used]
+        np.fill_diagonal(factor[0], diagonal)
+        f = dsymv(1.0, factor[0], beta, lower=0)
+        whole_f = np.zeros(problem.n_rows)
+        whole_f[used] = f  # a row without a cost counts nowhere
+        problem.place(whole, whole_f)
+        if run.record(*problem.current(), EXACT, certify=True):
+            break
+    return True
+
+
+def _conjugate_gradients(
+    problem: KernelProblem, used: np.ndarray, budget_bytes: float, run: Run
+) -> None:
+    """Au = y and, with a bias, Av = 1, side by side: they share every pass over K; β = u − bv."""
+    n = problem.n_rows
+    ridge, on = np.zeros(n), np.zeros(n)
+    ridge[used], on[used] = 0.5 / problem.c[used], 1.0
+    solve = _preconditioner(problem, used, ridge, int(min(RANK, budget_bytes // (16 * n))))
+    R = np.stack([problem.y * on, on] if problem.bias else [problem.y * on])
+    S, F = np.zeros_like(R), np.zeros_like(R)  # solutions, and K times them
+    Z = solve(R)
+    D, rz = Z.copy(), (R * Z).sum(axis=1)
+    for _ in range(10 * n):
+        KD = problem.rows.times(*D)
+        AD = KD * on + ridge * D
+        curvature = (D * AD).sum(axis=1)
+        t = np.divide(rz, curvature, out=np.zeros_like(rz), where=curvature > 0.0)[:, None]
+        S, F, R = S + t * D, F + t * KD, R - t * AD
+        b = S[0].sum() / S[1].sum() if problem.bias else 0.0
+        weights = np.array([1.0, -b])[: len(S)]
+        problem.place(weights @ S, weights @ F)
+        if run.record(*problem.current(), EXACT, certify=True):
+            return
+        Z = solve(R)
+        before, rz = rz, (R * Z).sum(axis=1)
+        if not rz.max() > 0.0:
+            return
+        D = Z + np.divide(rz, before, out=np.zeros_like(rz), where=before > 0.0)[:, None] * D
+
+
+def _preconditioner(problem: KernelProblem, used: np.ndarray, ridge: np.ndarray, rank: int):
+    """x ↦ (LLᵀ + diag(1/(2c)))⁻¹x, L a partial Cholesky factor of K by the largest pivots."""
+    n = problem.n_rows
+    left = np.zeros(n)
+    left[used] = problem.rows.diagonal()[used]
+    L = np.zeros((rank, n))
+    k = 0
+    while k < rank:
+        i = int(left.argmax())
+        if not left[i] > 1e-10 * problem.rows.diagonal()[i]:
+            break
+        row = problem.rows.rows(np.array([i]))[0] - L[:k, i] @ L[:k]
+        row[ridge == 0.0] = 0.0
+        L[k] = row / np.sqrt(left[i])
+        left -= L[k] ** 2
+        left[i] = 0.0
+        k += 1
+    L = L[:k]
+    inverse = np.divide(1.0, ridge, out=np.zeros(n), where=ridge > 0.0)
+    small = cho_factor(np.eye(k) + (L * inverse) @ L.T) if k else None
+
+    def solve(R: np.ndarray) -> np.ndarray:
+        scaled = R * inverse
+        return scaled - cho_solve(small, L @ scaled.T).T @ L * inverse if small else scaled
+
+    return solve
