@@ -21,6 +21,7 @@ from pathlib import Path
 import numba
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
+from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
 PACKAGE = Path(__file__).parent
@@ -141,8 +142,15 @@ class CodeCache(_Cache):
         key = repr((self._name, self._variant, str(sig), codegen.magic_tuple()))
         return hashlib.sha256(key.encode()).hexdigest()[:40] + ".nsc"
 
+    def has(self, sig, target_context) -> bool:
+        """Whether code for this signature is kept."""
+        name = self._file(sig, target_context.codegen())
+        return any((folder / name).exists() for folder in cache_folders()[1])
+
     def load_overload(self, sig, target_context):
-        target_context.refresh()
+        # the runtime that finished code needs; target_context.refresh() would load the rest of the
+        # compiler too, as long as importing numba takes, for nothing
+        rtsys.initialize(target_context)
         name = self._file(sig, target_context.codegen())
         for folder in cache_folders()[1]:
             try:

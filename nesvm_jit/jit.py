@@ -21,6 +21,7 @@ import functools
 import multiprocessing
 import os
 import threading
+import time
 from typing import ClassVar
 
 import numba
@@ -42,6 +43,7 @@ __all__ = [
     "get_threads",
     "helper",
     "kernel",
+    "loop",
     "one_blas_thread",
     "overload",
     "prange",
@@ -55,6 +57,9 @@ MOST_CHUNKS = 32
 CHUNK_ROWS = 256  # a chunk of fewer rows costs more to start than to run
 CHUNK_CELLS = 1 << 20  # partial sums of all chunks together: 8 MB of float64 ...
 SERIAL_CELLS = 1 << 26  # ... or two of them, up to 512 MB each; beyond that one
+LONG_ENOUGH = 1e-3  # seconds of a kernel that tell something
+CROWDED = 0.75  # of the processor time that all threads could have used
+SHORT_PAUSE, LONG_PAUSE = 0.05, 2.0  # seconds on one thread
 SMALL_BYTES = 1 << 18  # arguments that one thread is done with before a second is awake
 
 
@@ -75,10 +80,10 @@ class Kernel:
     """A compiled function that runs on all threads asked for when that pays and is safe, else on
     one.
 
-    It does not pay for small arrays: on a busy machine the second thread may take 10 ms to come.
-    It is not safe while another thread of this process is inside a parallel kernel (one
-    threading layer of numba aborts, the others would oversubscribe), nor in a forked child
-    whose parent has used OpenMP (it aborts). Both variants give the same bits.
+    It does not pay for small arrays, nor while other programs keep the cores busy: then the second
+    thread may take 10 ms to come. It is not safe while another thread of this process is inside a
+    parallel kernel (one threading layer of numba aborts, the others would oversubscribe), nor in a
+    forked child whose parent has used OpenMP (it aborts). Both variants give the same bits.
     """
 
     registry: ClassVar[dict[str, "Kernel"]] = {}
@@ -92,19 +97,59 @@ class Kernel:
 
     def __call__(self, *args):
         parallel = _parallel_allowed() and _size_of(args) >= SMALL_BYTES
+        if parallel and _crowd.here() and self._serial_is_ready():
+            parallel = False
         if not parallel or not _in_parallel.acquire(blocking=False):
             return self.serial(*args)
+        before, known = numba.get_num_threads(), len(_signatures(self.parallel))
+        wall, cpu = time.perf_counter(), time.process_time()
         try:
-            before = numba.get_num_threads()
-            if before == _threads:
-                return self.parallel(*args)
-            numba.set_num_threads(_threads)
-            try:
-                return self.parallel(*args)
-            finally:
-                numba.set_num_threads(before)
+            if before != _threads:
+                numba.set_num_threads(_threads)
+            return self.parallel(*args)
         finally:
+            if before != _threads:
+                numba.set_num_threads(before)
+            if known == len(_signatures(self.parallel)):  # else it was compiled or loaded meanwhile
+                _crowd.watch(time.perf_counter() - wall, time.process_time() - cpu)
             _in_parallel.release()
+
+    def _serial_is_ready(self) -> bool:
+        """Whether the serial variant need not be compiled first."""
+        if _signatures(self.serial):
+            return True
+        known, cache = _signatures(self.parallel), getattr(self.serial, "_cache", None)
+        if not known or not isinstance(cache, CodeCache):
+            return False
+        return cache.has(known[-1], self.serial.targetctx)
+
+
+def _signatures(dispatcher) -> list:
+    """Of the code that is compiled or loaded; none when compilation is off."""
+    return getattr(dispatcher, "signatures", [])
+
+
+class _Crowd:
+    """Whether other programs leave our threads waiting for a core.
+
+    A kernel on k idle cores uses k seconds of processor time a second. One that gets much less
+    was waiting; for a while, then for longer, kernels run on one thread.
+    """
+
+    def __init__(self):
+        self._until, self._pause = 0.0, SHORT_PAUSE
+
+    def here(self) -> bool:
+        return time.perf_counter() < self._until
+
+    def watch(self, wall: float, cpu: float) -> None:
+        if wall < LONG_ENOUGH:
+            return
+        if cpu < CROWDED * _threads * wall:
+            self._until = time.perf_counter() + self._pause
+            self._pause = min(2.0 * self._pause, LONG_PAUSE)
+        else:
+            self._pause = SHORT_PAUSE
 
 
 def _size_of(args) -> int:
@@ -132,6 +177,11 @@ def exact_loop(function):
     """A serial loop in strict IEEE arithmetic, for what runs once per data set: a parallel
     region costs a second to compile, which these loops never earn back."""
     return _compile(function, exact=True, parallel=False)
+
+
+def loop(function):
+    """A serial loop whose sums may be reordered, for work that is sequential by nature."""
+    return _compile(function, exact=False, parallel=False)
 
 
 def helper(function):
@@ -191,6 +241,7 @@ def partial_sums(n_chunks: int, n_cells: int) -> np.ndarray:
 
 _in_parallel = threading.Lock()
 _worker = threading.local()
+_crowd = _Crowd()
 _threads = numba.config.NUMBA_NUM_THREADS
 _openmp_before_fork = False
 

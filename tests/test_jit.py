@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -215,3 +216,21 @@ def test_chunks_cover_every_row_once(n, chunks):
     assert bounds[0][0] == 0
     assert bounds[-1][1] == n
     assert all(a[1] == b[0] for a, b in itertools.pairwise(bounds))
+
+
+def test_a_kernel_that_waits_for_a_core_goes_on_alone_for_a_while(monkeypatch):
+    crowd = nesvm_jit.jit._Crowd()
+    monkeypatch.setattr(nesvm_jit.jit, "_threads", 2)
+    crowd.watch(0.0005, 0.0)
+    assert not crowd.here()  # too short to tell
+    crowd.watch(0.01, 0.02)
+    assert not crowd.here()  # both threads were running
+    crowd.watch(0.01, 0.01)
+    assert crowd.here()
+    first = crowd._until - time.perf_counter()
+    crowd.watch(0.01, 0.01)
+    assert crowd._until - time.perf_counter() > 1.5 * first
+    monkeypatch.setattr(nesvm_jit.jit, "SHORT_PAUSE", 0.0)
+    crowd = nesvm_jit.jit._Crowd()
+    crowd.watch(0.01, 0.01)
+    assert not crowd.here()
