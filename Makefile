@@ -1,19 +1,31 @@
-# make test: everything a fresh machine needs (Python and make), then lint and tests.
+# make demo, make test: everything a fresh machine needs (Python and make), then the thing itself.
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: test test-slow fuzz lint format bench-read bench-kernels bench-startup bench-solvers clean
+.PHONY: demo test test-slow fuzz lint format docs bench-read bench-kernels bench-startup \
+	bench-solvers clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	$(PIP) -e '.[test]'
 	touch $@
 
+$(VENV)/.ready-demo: pyproject.toml
+	@echo "making the environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) -e '.[sklearn]'
+	@touch $@
+
 $(VENV)/.ready-bench: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[bench]'
+	$(PIP) -e '.[bench]'
 	touch $@
+
+# real data, a linear and an RBF machine, in build/demo
+demo: $(VENV)/.ready-demo
+	@$(BIN)/python -m bench.demo
 
 test: lint
 	$(BIN)/python -m pytest
@@ -35,6 +47,10 @@ lint: $(READY)
 format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# run the commands shown in README.md and docs/ and write their output into the pages
+docs: $(READY)
+	$(BIN)/python -m bench.sessions
 
 bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-bench
 	$(BIN)/python -m bench.$*

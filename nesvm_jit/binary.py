@@ -8,13 +8,24 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
-from .jit import one_blas_thread
+from .jit import memory_bytes, one_blas_thread
 from .matrix import Matrix, as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
 from .models.problem import LinearProblem
 from .settings import Settings, one_of, positive
-from .solvers import Continuation, Limits, Method, Run, homotopy, nesvm, newton, warm_smoothing
+from .solvers import (
+    Continuation,
+    Limits,
+    Method,
+    Run,
+    coordinate,
+    homotopy,
+    nesvm,
+    newton,
+    warm_smoothing,
+)
 
+WEIGHT_VECTORS = 8  # as long as w, that a solver holds at least
 LARGEST = 1e140  # of n · C · ‖x‖²: its square is still a number
 FARTHEST = 1e50  # of an entry of w⁰ or w⋆
 WIDEST_NEWTON = 2000  # features: beyond, factorising the Hessian costs more than it saves
@@ -119,6 +130,9 @@ def solve_checked(
 
 def _solve_linear(X, y, c, settings: Settings, start: Start) -> Solution:
     n, p = shape(X)
+    needed = WEIGHT_VECTORS * 8.0 * p
+    if needed > memory_bytes():
+        raise InputError(f"X must be narrower: {p} features need {needed / 2**30:.0f} GB of memory")
     machine = MODELS[settings.model]()
     v0, centre = start.points(p, settings.bias)
     problem = LinearProblem(X, y, c, machine, settings.bias)
@@ -133,6 +147,12 @@ def _solve_linear(X, y, c, settings: Settings, start: Start) -> Solution:
     if engine == "newton":
         begin = Smoothing(NEWTON_START, NEWTON_START)
         work = partial(newton, problem, v0, _warm(problem, v0, begin), run)
+    elif engine == "coordinate":
+        alpha0 = None
+        if v0.any():  # the dual point that w⁰ leads to
+            problem.evaluate(v0, _warm(problem, v0, first))
+            alpha0 = problem.dual().alpha
+        work = partial(coordinate, problem, alpha0, problem.split(v0)[1], settings.seed, run)
     elif engine == "nesvm":
         work = partial(nesvm, problem, v0, centre, first, _method(settings), run)
     else:
@@ -154,7 +174,9 @@ def _engine(settings: Settings, p: int) -> str:
     """The engine that `auto` stands for."""
     if settings.solver != "auto":
         return settings.solver
-    return "newton" if p <= WIDEST_NEWTON else "homotopy"
+    if p <= WIDEST_NEWTON:
+        return "newton"
+    return "homotopy" if settings.model == "lpsvm" else "coordinate"
 
 
 def _warm(problem: LinearProblem, v0: np.ndarray, first: Smoothing) -> Smoothing:

@@ -105,16 +105,19 @@ class NESVC(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]!r}")
+            raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]}")
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
             weight = by_class[codes] * (1.0 if weight is None else weight)
-        warm = getattr(self, "machine_", None) if self.warm_start else None
+        again = self.warm_start and self.kernel == "linear"
+        warm = getattr(self, "machine_", None) if again else None
         if warm is not None and (
-            warm.n_features != X.shape[1] or not np.array_equal(classes, self.classes_)
+            warm.n_features != X.shape[1]
+            or not np.array_equal(classes, self.classes_)
+            or warm.record.multiclass != (self.multiclass or "ovr")
         ):
             warm = None
         # a positive score speaks for the second of two classes here, for the first in LIBSVM
@@ -148,6 +151,8 @@ class NESVC(ClassifierMixin, BaseEstimator):
     def _set_attributes(self, X) -> None:
         machine, record = self.machine_, self.machine_.record
         problems = machine.problems
+        for name in ("coef_", "support_", "support_vectors_", "dual_coef_"):
+            self.__dict__.pop(name, None)  # of another kernel
         self.intercept_ = record.bias
         if record.weights is not None:
             self.coef_ = np.ascontiguousarray(record.weights.T)

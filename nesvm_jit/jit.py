@@ -44,6 +44,7 @@ __all__ = [
     "helper",
     "kernel",
     "loop",
+    "memory_bytes",
     "one_blas_thread",
     "overload",
     "prange",
@@ -53,6 +54,7 @@ __all__ = [
 ]
 
 FAST = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
+USUAL_MEMORY = 2.0**33
 MOST_CHUNKS = 32
 CHUNK_ROWS = 256  # a chunk of fewer rows costs more to start than to run
 CHUNK_CELLS = 1 << 20  # partial sums of all chunks together: 8 MB of float64 ...
@@ -296,6 +298,14 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 if multiprocessing.parent_process() is not None:  # imported only after a fork
     _openmp_before_fork = _openmp_started()
+
+
+def memory_bytes() -> float:
+    """The machine's memory, or a usual one where the system does not tell."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE")) * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return USUAL_MEMORY
 
 
 # ---------------------------------------------------------------- BLAS

@@ -1,12 +1,12 @@
 """The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ (‖β‖₁ in lpsvm)."""
 
-import os
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .errors import InputError
+from .jit import memory_bytes
 from .kernels.gram import as_spec, gram
 from .kernels.sweep import HINGE, SQUARE
 from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape
@@ -17,7 +17,6 @@ from .solvers.least_squares import least_squares
 from .solvers.pairwise import pairwise
 
 SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
-USUAL_MEMORY = 4 << 30  # where the system does not tell how much it has
 
 
 def gamma_of(gamma, X: Matrix) -> float:
@@ -37,12 +36,7 @@ def gamma_of(gamma, X: Matrix) -> float:
 
 def budget_bytes(cache_mb: float | None) -> float:
     """The memory for kernel rows: what is asked for, or a quarter of the machine's."""
-    if cache_mb is not None:
-        return cache_mb * 2.0**20
-    try:
-        return 0.25 * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return 0.25 * USUAL_MEMORY
+    return 0.25 * memory_bytes() if cache_mb is None else cache_mb * 2.0**20
 
 
 def solve_kernel(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings) -> Any:
@@ -110,5 +104,9 @@ def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings):
             )
         kernel = (settings.kernel, gamma_of(settings.gamma, X), settings.coef0, settings.degree)
         K = gram(X, None, *kernel)
+    used = np.flatnonzero(c)  # a row without weight is no feature either
+    K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
     found = solve_checked(as_matrix(K), y, c, replace(settings, kernel="linear"))
-    return replace(found, w=None, beta=found.w)
+    beta = np.zeros(len(c))
+    beta[used] = found.w
+    return replace(found, w=None, beta=beta)

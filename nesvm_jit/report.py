@@ -1,11 +1,15 @@
 """What the command line tells about a training run: facts for JSON, and lines for people."""
 
+import json
+import math
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from .errors import FormatError
 from .files.model_text import format_of
 
 SAMPLE_CELLS = 1 << 20
@@ -19,8 +23,9 @@ def scaling_hints(X) -> Iterator[str]:
     if issparse(X):
         part = csr_matrix(X)
         cells = min(SAMPLE_CELLS, len(part.data))
-        reach = np.zeros(part.shape[1])
-        np.maximum.at(reach, part.indices[:cells], np.abs(part.data[:cells]))
+        named, which = np.unique(part.indices[:cells], return_inverse=True)
+        reach = np.zeros(len(named))
+        np.maximum.at(reach, which, np.abs(part.data[:cells]))
     else:
         reach = np.abs(X[: max(1, SAMPLE_CELLS // max(1, X.shape[1]))]).max(axis=0, initial=0.0)
     used = reach[reach > 0]
@@ -124,9 +129,38 @@ def model(machine) -> dict[str, Any]:
     if record.weights is not None:
         facts["nonzero_weights"] = int(np.count_nonzero(record.weights))
     facts |= {k: v for k, v in record.extra.items() if k not in facts}
-    if machine.problems:
+    if "problems" in facts:
+        _require_certificates(facts["problems"])
         facts["gap"] = machine.gap
     return facts
+
+
+def _require_certificates(problems: Any) -> None:
+    """A file says what it likes; what is not a certificate is not shown as one."""
+    listed = isinstance(problems, list) and problems
+    for p in problems if listed else [None]:
+        for key, fits in _CERTIFICATE.items():
+            if not isinstance(p, dict) or not fits(p.get(key)):
+                raise FormatError(f"the certificate in the model is damaged: no usable {key!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= sys.float_info.max
+
+
+def _is_bound(value: Any) -> bool:
+    return _is_number(value) or (type(value) is float and math.isinf(value))
+
+
+_CERTIFICATE = {
+    "classes": lambda v: isinstance(v, list) and len(v) in (1, 2) and all(map(_is_number, v)),
+    "objective": _is_number,
+    "dual_objective": _is_bound,
+    "gap": _is_bound,
+    "iterations": lambda v: type(v) is int,
+    "solver": lambda v: isinstance(v, str) and v.isidentifier(),
+    "status": lambda v: v in WORST,
+}
 
 
 def model_lines(machine) -> Iterator[str]:
@@ -136,7 +170,7 @@ def model_lines(machine) -> Iterator[str]:
     gap = facts.pop("gap", None)
     for name, value in facts.items():
         if value is not None:
-            yield f"{name.replace('_', ' '):16s} {_text(value)}"
+            yield f"{_text(name.replace('_', ' ')):16s} {_text(value)}"
     if gap is None:
         yield "certificate      none: the model was not trained by this program"
         return
@@ -149,16 +183,27 @@ def model_lines(machine) -> Iterator[str]:
 
 
 def _sides(p: dict[str, Any]) -> str:
-    sides = [f"{c:g}" for c in p["classes"]]
+    sides = [_number(c) for c in p["classes"]]
     return f"class {sides[0]} against {sides[1] if len(sides) == 2 else 'the rest'}"
 
 
+def _number(value: float) -> str:
+    """Nine digits, or all of a whole number."""
+    if not isinstance(value, int) and value == value // 1 and abs(value) < 1e15:
+        return str(int(value))
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
 def _text(value: Any) -> str:
+    """A fact in one line; what this program does not write is shown as JSON, and not at length."""
     if isinstance(value, bool):
         return "yes" if value else "no"
-    if isinstance(value, float):
-        return f"{value:g}"
-    if isinstance(value, list):
-        shown = " ".join(f"{v:.9g}" for v in value[:20])
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, list) and all(type(v) in (int, float) for v in value):
+        shown = " ".join(map(_number, value[:20]))
         return shown + (f" ... ({len(value)})" if len(value) > 20 else "")
-    return str(value)
+    if isinstance(value, str) and value.isascii() and value.isprintable():
+        return value
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."

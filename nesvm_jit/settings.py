@@ -32,6 +32,8 @@ class Settings:
     the paper's; newton and coordinate work on the same smoothed problem; auto chooses. `nu` is the
     hinge's own smoothing in lpsvm, `mu` if not given.
 
+    coordinate steps go through the rows in an order drawn by `seed`.
+
     A run stops when the certified gap reaches `tol`, or when the solver's own rule holds
     (|ΔF_μ| < epsilon; at `mu_end`), or at a limit, or when the callback, called with a dict every
     round, returns true, or at Ctrl-C: the best point so far is returned with its certificate.
@@ -62,6 +64,7 @@ class Settings:
     moving_centre: bool | None = None
     max_iter: int = 100_000
     time_limit: float | None = None
+    seed: int = 0
     callback: Callable[[dict], object] | None = None
 
     def __post_init__(self):
@@ -88,14 +91,12 @@ class Settings:
             raise InputError(f"callback must be a function, got {self.callback!r:.60}")
         if self.strong and (self.bias or MODELS[self.model].strong_convexity == 0.0):
             raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, (int, np.integer)):
-            raise InputError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
-        if self.max_iter < 1:
-            raise InputError(f"max_iter must be a whole number from 1, got {self.max_iter!r}")
+        _whole("max_iter", self.max_iter, 1)
+        _whole("seed", self.seed, 0)
         if self.kernel != "linear":
             self._check_kernel()
-        elif self.solver == "coordinate":
-            raise InputError("solver coordinate needs a kernel, got kernel 'linear'")
+        elif self.solver == "coordinate" and self.model == "lpsvm":
+            raise InputError("solver coordinate serves csvm and lssvm, got model 'lpsvm'")
 
     def _check_kernel(self):
         if isinstance(self.gamma, str):
@@ -120,6 +121,12 @@ def positive(name: str, value, zero: bool = False) -> None:
     if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not zero):
         shown = f"{value!r:.60}"
         raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {shown}")
+
+
+def _whole(name: str, value, least: int) -> None:
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise InputError(f"{name} must be a whole number from {least}, got {value!r:.60}")
 
 
 def _boolean(name: str, value, none: bool) -> None:

@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -53,9 +54,11 @@ def steps() -> Iterator[tuple[str, Callable]]:
     for kind, X in matrices().items():
         for name, call in calls(X).items():
             yield f"{name}, {kind}", partial(_both, call)
-        for kernel in ("linear", "rbf"):
-            call = partial(solve, X, [1.0, -1.0, 1.0, -1.0], kernel=kernel)
-            yield f"solve {kernel}, {kind}", partial(_both, call)
+        choices: list[dict[str, Any]] = [{}, {"solver": "coordinate"}, {"kernel": "rbf"}]
+        for options in choices:
+            call = partial(solve, X, [1.0, -1.0, 1.0, -1.0], **options)
+            name = "".join(f" {value}" for value in options.values())
+            yield f"solve{name}, {kind}", partial(_both, call)
     yield "hard duals", _hard_dual
     yield "model files", _read_model
 

@@ -46,6 +46,20 @@ def slope(f, m, y, t, c, s, mu, loss):
     return -np.sum(2 * c * y * m * r), np.sum(2 * c * m**2)
 
 
+def dual_epoch(X, y, alpha, lower, upper, d, order, share, w, b):
+    """One step of every row in this order: α, w, b and the residuals seen."""
+    X, alpha, w, seen = dense(X), alpha.copy(), w.copy(), np.zeros(len(y))
+    for i in order:
+        seen[i] = 1 - y[i] * (X[i] @ w + b)
+        curvature = X[i] @ X[i] + d[i] + share
+        best = alpha[i] + (seen[i] - d[i] * alpha[i]) / (curvature if curvature > 0 else 1.0)
+        step = (np.clip(best, lower[i], upper[i]) - alpha[i]) * y[i]
+        alpha[i] += step * y[i]
+        w += step * X[i]
+        b += share * step
+    return alpha, w, b, seen
+
+
 def accumulate(X, a):
     return dense(X).T @ a
 
@@ -62,6 +76,8 @@ def gram(X, Z, kernel, gamma, coef0, degree):
     X, Z = dense(X), dense(Z)
     if kernel == "poly":
         return (gamma * X @ Z.T + coef0) ** degree
+    if kernel == "sigmoid":
+        return np.tanh(gamma * X @ Z.T + coef0)
     return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
 
 

@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from nesvm_jit import InputError, kernels, warm
+from nesvm_jit.kernels.coordinate import Dual, Epoch, _dual_epoch
+from nesvm_jit.matrix import as_matrix
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -74,6 +76,36 @@ def test_slope_along_a_direction(threads, loss):
         assert kernels.slope(f, m, y, t, c, s, 0.3, loss) == pytest.approx(expect, rel=1e-11)
 
 
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_dual_epoch(kind, share):
+    X, y, _, d = draw(kind)
+    n, p = X.shape
+    upper = np.where(np.arange(n) % 5, 0.3, 0.0)  # some rows cost nothing
+    starts, size = np.array([6, 0, 3, *range(9, n, 3)]), 3
+    order = [i for first in starts for i in range(first, min(first + size, n))]
+    for lower in (np.zeros(n), np.where(upper > 0, -np.inf, 0.0)):
+        expect = oracle.dual_epoch(
+            X, y, 0.5 * upper, lower, upper, d, order, share, np.ones(p), 0.2
+        )
+        squares = oracle.row_norms(X)[0] ** 2
+        curvature = np.where(squares + d + share > 0, squares + d + share, 1.0)
+        dual = Dual(0.5 * upper, lower, upper, d, curvature, np.zeros(n))
+        w, before = np.ones(p), Epoch(np.inf, -np.inf, 0.2)
+        fixed = (as_matrix(X), y, dual, np.arange(n), starts, size, before, share)
+        *_, b = _dual_epoch(*fixed, np.zeros(n, dtype=bool), w)
+        for got, want in zip((dual.alpha, w, b, dual.residual), expect, strict=True):
+            np.testing.assert_allclose(got, want, **TIGHT)
+
+
+def test_rows_whose_gradient_points_far_out_are_set_aside():
+    X, y = as_matrix(np.array([[1.0], [3.0], [0.5]])), np.ones(3)
+    dual = Dual(np.zeros(3), np.zeros(3), np.ones(3), np.zeros(3), np.ones(3), np.zeros(3))
+    aside, w = np.zeros(3, dtype=bool), np.array([1.0])
+    everyone = (np.arange(3), np.array([0]), 3)
+    _dual_epoch(X, y, dual, *everyone, Epoch(0.5, -0.5, 0.0), 0.0, aside, w)
+    assert aside.tolist() == [False, True, False]  # r = 0, −2, 0.5
+
+
 def test_sweep_where_no_row_or_every_row_is_active(kind):
     X, y, w, _ = draw(kind)
     none = kernels.sweep(X, y, 0 * w, b=0.0, mu=1e9)
@@ -121,7 +153,9 @@ def test_hessian_of_many_columns_and_rows():
 
 @pytest.mark.parametrize("kind", KINDS[:4])  # a tile is spread out in its own precision anyway
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("kernel", "degree"), [("rbf", 3), ("poly", 0), ("poly", 3)])
+@pytest.mark.parametrize(
+    ("kernel", "degree"), [("rbf", 3), ("poly", 0), ("poly", 3), ("sigmoid", 3)]
+)
 def test_gram(kind, threads, kernel, degree, dtype):
     if PURE and threads > 1:
         pytest.skip("no threads in plain Python")

@@ -34,11 +34,17 @@ def costs(y, C, class_weight=None):
     return C * np.array([(class_weight or {}).get(int(k), 1.0) for k in y])
 
 
-@pytest.fixture(params=["newton", "gradient"])
+@pytest.fixture(params=["newton", "homotopy", "coordinate"])
 def engine(request, monkeypatch):
-    """Both engines that `auto` chooses from."""
-    if request.param == "gradient":
-        monkeypatch.setattr(nesvm_jit.binary, "WIDEST_NEWTON", 0)
+    """All engines that `auto` chooses from."""
+
+    def choose(settings, p):
+        if settings.solver != "auto":
+            return settings.solver
+        return "homotopy" if settings.model == "lpsvm" else request.param
+
+    if request.param != "newton":
+        monkeypatch.setattr(nesvm_jit.binary, "_engine", choose)
     return request.param
 
 

@@ -16,7 +16,19 @@ from .warmup import warmup
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(context_settings=CONTEXT)
+class Commands(click.Group):
+    """A group that leaves one line behind at Ctrl-C, where click would add an empty one."""
+
+    def invoke(self, ctx):
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            if sys.stderr.isatty():  # the terminal has written ^C
+                click.echo(err=True)
+            raise click.Abort from None
+
+
+@click.group(cls=Commands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="nesvm-jit")
 def command():
     """Support vector machines with certified accuracy, compiled by Numba.
@@ -34,8 +46,9 @@ for _command in (train, predict, info, warmup, completion):
 
 def main():
     """Run the command; an error of the user's is one line on standard error, never a traceback."""
+    _usable_streams()
     try:
-        command(standalone_mode=False)
+        command(prog_name="nesvm-jit", standalone_mode=False)
     except click.exceptions.Exit as e:
         sys.exit(e.exit_code)
     except click.exceptions.NoArgsIsHelpError as e:
@@ -48,10 +61,24 @@ def main():
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except (NesvmError, OSError) as e:
+    except NesvmError as e:
         fail(str(e), 1)
+    except OSError as e:  # files have been named by now
+        fail(f"{e.filename or '<standard output>'}: {e.strerror or e}", 1)
     except MemoryError:
         fail("out of memory", 1)
+
+
+def _usable_streams() -> None:
+    """Streams that were closed by the caller read and write nothing; text that the encoding of
+    standard output lacks is escaped."""
+    if sys.stdin is None:
+        sys.stdin = open(os.devnull)  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
 
 
 def fail(message: str, code: int) -> None:

@@ -1,6 +1,8 @@
 """Options that several commands share."""
 
 import json as _json
+import math
+import os
 from collections.abc import Callable
 
 import click
@@ -206,6 +208,18 @@ def training_options(given: dict) -> dict:
     }
 
 
+def is_stdout(path: str) -> bool:
+    """Whether a result goes to standard output, where nothing else may be then."""
+    return path in ("-", "/dev/stdout")
+
+
+def require_another_file(name: str, path: str, *inputs: str) -> None:
+    """Refuse to write over a file that is read."""
+    for given in inputs:
+        if os.path.isfile(path) and os.path.exists(given) and os.path.samefile(path, given):
+            raise click.UsageError(f"{name} must be another file than the one that is read")
+
+
 def print_json(facts: dict) -> None:
     """One line of JSON; what is no number (an infinite gap) is null."""
 
@@ -214,7 +228,7 @@ def print_json(facts: dict) -> None:
             return {k: plain(v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):
             return [plain(v) for v in value]
-        if isinstance(value, float) and not abs(value) <= 1.8e308:
+        if isinstance(value, float) and not math.isfinite(value):
             return None
         return value
 

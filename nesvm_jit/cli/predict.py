@@ -41,8 +41,11 @@ def predict(test_file, model_file, output_file, probability, scores, quiet, as_j
     """
     from ..machine.predict import predict_file
 
-    if as_json and output_file == "-":
+    if as_json and options.is_stdout(output_file):
         raise click.UsageError("--json and an OUTPUT_FILE of - both need standard output")
+    if test_file == model_file == "-":
+        raise click.UsageError("TEST_FILE and MODEL_FILE cannot both be standard input")
+    options.require_another_file("OUTPUT_FILE", output_file, test_file, model_file)
     if probability and scores:
         raise click.UsageError("--scores and -b 1 exclude each other")
     start = time.perf_counter()
@@ -58,4 +61,4 @@ def predict(test_file, model_file, output_file, probability, scores, quiet, as_j
         options.print_json(facts)
     elif not quiet:
         line = f"Accuracy = {100 * correct / n:g}% ({correct}/{n}) (classification)"
-        click.echo(line, err=output_file == "-")
+        click.echo(line, err=options.is_stdout(output_file))

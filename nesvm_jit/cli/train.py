@@ -1,6 +1,7 @@
 """`nesvm-jit train`."""
 
 import os
+import stat
 import sys
 import time
 
@@ -50,6 +51,9 @@ def train(training_file, model_file, folds, features, float32, quiet, as_json, *
     settings = options.training_options(given)
     target = "" if folds else _model_name(training_file, model_file)
     if target:
+        if as_json and options.is_stdout(target):
+            raise click.UsageError("--json and a MODEL_FILE of - both need standard output")
+        options.require_another_file("MODEL_FILE", target, training_file)
         _require_writable(target)
     start = time.perf_counter()
     X, y = read_training(training_file, settings["kernel"], features, float32)
@@ -81,7 +85,7 @@ def train(training_file, model_file, folds, features, float32, quiet, as_json, *
         options.print_json(facts)
     elif not quiet:
         for line in report.training_lines(machine, facts):
-            click.echo(line, err=target == "-")
+            click.echo(line, err=options.is_stdout(target))
     if not silent:
         for line in report.warnings(facts, settings["tol"]):
             click.echo(f"nesvm-jit: {line}", err=True)
@@ -99,15 +103,33 @@ def _model_name(training_file: str, model_file: str | None) -> str:
 
 def _require_writable(target: str) -> None:
     """Say now, not after hours of training, that the model cannot be written."""
-    if target == "-":
+    if options.is_stdout(target):
         return
-    folder = os.path.dirname(os.path.abspath(target))
-    if os.path.isdir(target):
-        raise NesvmError(f"{target}: cannot be written: it is a folder")
+    from ..files.text import display_name
+
+    why = _obstacle(os.path.realpath(target))
+    if why:
+        raise NesvmError(f"{display_name(target)}: cannot be written: {why}")
+
+
+def _obstacle(target: str) -> str:
+    """Why a file cannot be written; nothing if it can."""
+    folder = os.path.dirname(target)
+    try:
+        exists = stat.S_IFMT(os.stat(target).st_mode)
+    except FileNotFoundError:
+        exists = 0
+    except OSError as e:
+        return str(e.strerror)
+    if exists == stat.S_IFDIR:
+        return "it is a folder"
     if not os.path.isdir(folder):
-        raise NesvmError(f"{target}: cannot be written: no such folder")
-    if not os.access(target if os.path.exists(target) else folder, os.W_OK):
-        raise NesvmError(f"{target}: cannot be written: permission denied")
+        return "no such folder"
+    if exists and not os.access(target, os.W_OK):
+        return "permission denied"
+    if exists in (0, stat.S_IFREG) and not os.access(folder, os.W_OK):
+        return "permission denied in its folder"  # it is written beside the old one, then renamed
+    return ""
 
 
 def _save(machine, target: str) -> None:
@@ -115,11 +137,19 @@ def _save(machine, target: str) -> None:
     try:
         machine.save(target)
     except NesvmError as e:
-        import tempfile
+        raise NesvmError(f"{e}{_rescue(machine)}") from None
 
-        spare = os.path.join(tempfile.gettempdir(), f"nesvm-jit-{os.getpid()}.model")
-        try:
-            machine.save(spare)
-        except NesvmError:
-            raise e from None
-        raise NesvmError(f"{e}; the model was saved as {spare}") from None
+
+def _rescue(machine) -> str:
+    """Where the model is now, as the end of a sentence; nothing if it is lost."""
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="nesvm-jit-")
+    spare = os.path.join(folder, "rescued.model")
+    try:
+        machine.save(spare)
+    except NesvmError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return ""
+    return f"; the model was saved as {spare}"

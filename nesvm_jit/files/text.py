@@ -24,7 +24,7 @@ def display_name(path) -> str:
             name = "<standard input>" if path == "-" else os.fsdecode(path)
         except TypeError:
             raise InputError(f"a file name is required, got {path!r:.60}") from None
-    return name if name.isprintable() else repr(name)
+    return name if name and name.isprintable() else repr(name)
 
 
 def decompressed(data):
@@ -51,15 +51,17 @@ def writing(path):
     if hasattr(path, "write"):
         yield path
         return
-    if path == "-":
+    if path in ("-", "/dev/stdout"):
+        if sys.stdout is None:
+            raise NesvmError("<standard output>: cannot be written: it is closed")
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
         return
     name = display_name(path)
     try:
         target = os.path.realpath(path)
-        if os.path.exists(target) and not os.path.isfile(target):
-            with open(target, "wb") as special:
+        if os.path.exists(path) and not os.path.isfile(path):
+            with open(path, "wb") as special:
                 yield special
         else:
             with _replacing(target) as regular:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..errors import FormatError
+from ..errors import FormatError, InputError
 from .libsvm import read_libsvm
 from .text import display_name
 
@@ -12,13 +12,14 @@ def read_training(path, kernel: str, n_features: int | None, float32: bool):
     dtype = np.float32 if float32 else np.float64
     if kernel != "precomputed":
         return read_libsvm(path, n_features, dtype)
+    if n_features is not None:
+        raise InputError("a precomputed kernel has as many features as rows, it takes no number")
     X, y = read_libsvm(path, None, dtype, zero_based=True)
-    K = kernel_columns(X, path, 1)
+    K = kernel_columns(X, path)
     n = K.shape[0]
-    serial = X[:, [0]].toarray().ravel()
-    if not np.array_equal(serial, np.arange(1, n + 1)):
+    if not np.array_equal(X[:, [0]].toarray().ravel(), np.arange(1, n + 1)):
         raise FormatError(
-            f"{display_name(path)}: a precomputed kernel needs 0:1, 0:2, … in its rows"
+            f"{display_name(path)}: a precomputed kernel needs 0:1, 0:2, ... in its rows"
         )
     if K.shape[1] != n:
         raise FormatError(
@@ -28,8 +29,9 @@ def read_training(path, kernel: str, n_features: int | None, float32: bool):
     return K, y
 
 
-def kernel_columns(X, path, least: int) -> np.ndarray:
-    """Columns 1, 2, … of a precomputed file, whose column 0 is the row's own number."""
-    if X.shape[1] < 1 + least:
-        raise FormatError(f"{display_name(path)}: a precomputed kernel needs 0:serial and 1:value")
+def kernel_columns(X, path) -> np.ndarray:
+    """Columns 1, 2, ... of a precomputed file, whose column 0 is the row's own number."""
+    starts = X.indptr[:-1]
+    if (np.diff(X.indptr) == 0).any() or (X.indices[starts] != 0).any():
+        raise FormatError(f"{display_name(path)}: a precomputed kernel needs 0:serial in every row")
     return X[:, 1:].toarray()

@@ -18,8 +18,8 @@ from ..matrix import (
 from .projection import require_scale
 from .sums import accumulate, row_norms
 
-POLY, RBF = 1, 2
-KERNELS = {"poly": POLY, "rbf": RBF}
+POLY, RBF, SIGMOID = 1, 2, 3
+KERNELS = {"poly": POLY, "rbf": RBF, "sigmoid": SIGMOID}
 TILE = 256
 TILE_CELLS = 1 << 19  # of a dense tile of rows, in each thread
 THIN = 0.03  # below this density a tile of rows is not spread out for BLAS
@@ -28,7 +28,7 @@ HIGHEST_DEGREE = 1000
 
 
 class Spec(NamedTuple):
-    """Which kernel: rbf exp(−γ‖x−z‖²) or poly (γ x·z + r)^d."""
+    """Which kernel: rbf exp(−γ‖x−z‖²), poly (γ x·z + r)^d, sigmoid tanh(γ x·z + r)."""
 
     kind: int
     gamma: float
@@ -162,6 +162,9 @@ def _transform(spec, cells):
         if spec.kind == RBF:
             for j in range(len(row)):
                 row[j] = exp_nonpositive(-gamma * row[j])
+        elif spec.kind == SIGMOID:
+            for j in range(len(row)):
+                row[j] = np.tanh(gamma * row[j] + coef0)
         else:
             for j in range(len(row)):
                 base = gamma * row[j] + coef0
@@ -276,7 +279,8 @@ def squares_of(name: str, X) -> np.ndarray:
 def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.float64):
     """The kernel matrix k(X, Z), or k(X, X) at half the work when Z is None.
 
-    rbf exp(−γ‖x−z‖²), poly (γ x·z + coef0)^degree; γ is 1/features by default. `dtype` is of
+    rbf exp(−γ‖x−z‖²), poly (γ x·z + coef0)^degree, sigmoid tanh(γ x·z + coef0) (which is no
+    kernel for training: K may be indefinite); γ is 1/features by default. `dtype` is of
     the result and of the arithmetic, float64 or float32.
     """
     dtype = as_precision(dtype)

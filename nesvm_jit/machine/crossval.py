@@ -44,13 +44,13 @@ def cross_validate(
             y[inside],
             sample_weight=None if weight is None else weight[inside],
             seed=seed,
-            **_for_classes(options, y[inside]),
+            **_for_classes(options, y, y[inside]),
         )
         predicted[outside] = machine.predict(_square(X, outside, inside, options))
         accuracies.append(float(np.mean(predicted[outside] == y[outside])))
         gaps.append(machine.gap)
         statuses += [p["status"] for p in machine.problems]
-        if statuses[-1] == "interrupted":
+        if "interrupted" in statuses:
             raise KeyboardInterrupt
     worst = next((s for s in statuses if s != "converged"), "converged")
     accuracy = float(np.mean(predicted == y))
@@ -65,10 +65,10 @@ def _square(X, rows: np.ndarray, columns: np.ndarray, options: dict):
     return as_scipy(part)[:, columns].toarray()
 
 
-def _for_classes(options: dict, y: np.ndarray) -> dict:
-    """Options without the weights of classes that a fold does not hold."""
+def _for_classes(options: dict, y: np.ndarray, inside: np.ndarray) -> dict:
+    """Options without the weights of classes of y that are not inside a fold."""
     weights = options.get("class_weight")
     if not isinstance(weights, dict):
         return options
-    present = {k: v for k, v in weights.items() if k in y}
+    present = {k: v for k, v in weights.items() if k in inside or k not in y}
     return {**options, "class_weight": present}

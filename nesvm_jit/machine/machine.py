@@ -51,7 +51,8 @@ class Machine:
         """Support vectors of all sub-problems, each counted once."""
         if self.record.coefs is not None:
             return len(self.record.coefs)
-        return int(self.record.extra.get("n_support", 0))
+        said = self.record.extra.get("n_support")
+        return said if type(said) is int and said > 0 else 0
 
     def decision_function(self, X) -> np.ndarray:
         """One column of scores per sub-problem; one score per row for two classes."""
@@ -144,14 +145,17 @@ class Machine:
         for lo in range(0, n, rows):
             hi = min(n, lo + rows)
             K = gram(row_slice(X, lo, hi), V, *_kernel_of(record))
-            scores[lo:hi] = K @ record.coefs
+            scores[lo:hi] = (np.tanh(K) if record.kernel == "sigmoid" else K) @ record.coefs
         return scores + record.bias
 
 
 def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
-    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1."""
+    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1, and
+    what its sigmoid takes the tanh of another one."""
     if record.kernel == "linear":
         return "poly", 1.0, 0.0, 1
+    if record.kernel == "sigmoid":
+        return "poly", record.gamma, record.coef0, 1
     return record.kernel, record.gamma, record.coef0, record.degree
 
 

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 
-from ..jit import get_threads, serial_kernels
+from ..jit import get_threads, one_blas_thread, serial_kernels
 
 
 def run_all(tasks: Sequence[Callable[[], object]], stop: threading.Event) -> list:
@@ -20,7 +20,8 @@ def run_all(tasks: Sequence[Callable[[], object]], stop: threading.Event) -> lis
         with serial_kernels():
             return task()
 
-    with ThreadPoolExecutor(workers) as pool:
+    # held here: OpenBLAS ignores a cap that a thread other than the main one asks for
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(alone, task) for task in tasks]
         pending = set(futures)
         while pending:

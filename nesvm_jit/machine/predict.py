@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from ..errors import InputError
+from ..errors import FormatError, InputError
 from ..files import predictions
 from ..files.stream import libsvm_blocks
-from ..files.text import writing
+from ..files.text import display_name, writing
 from ..files.training import kernel_columns
 from ..matrix import as_matrix
 from .machine import Machine, load_model
@@ -17,17 +17,18 @@ def predict_file(test_file, model_file, output_file, what: str = "labels") -> tu
     """Write a line per row of `test_file`; returns the number of rows and of right labels."""
     machine = load_model(model_file)
     if what == "probabilities" and machine.record.probability is None:
-        raise InputError(f"{model_file}: the model has no probabilities; train it with -b 1")
-    precomputed = machine.record.kernel == "precomputed"
+        raise InputError(
+            f"{display_name(model_file)}: the model has no probabilities; train it with -b 1"
+        )
     n = correct = 0
-    blocks = libsvm_blocks(test_file, zero_based=precomputed)
+    blocks = libsvm_blocks(test_file, zero_based=machine.record.kernel == "precomputed")
     block = next(blocks, None)  # a file that cannot be read leaves the output as it is
     with writing(output_file) as f:
         if what == "probabilities":
             f.write(predictions.label_header(machine.classes))
         while block is not None:
             X, y = block
-            X = as_matrix(_kernel_block(X, machine, test_file) if precomputed else X)
+            X = as_matrix(_columns(X, machine, test_file))
             labels, lines = _lines(machine, X, what)
             f.write(lines)
             n, correct = n + len(y), correct + int(np.count_nonzero(labels == y))
@@ -47,8 +48,17 @@ def _lines(machine: Machine, X, what: str) -> tuple[np.ndarray, bytes]:
     return labels, predictions.label_lines(labels)
 
 
-def _kernel_block(X, machine: Machine, path) -> np.ndarray:
-    """A block of a precomputed kernel: a column for every training row, absent ones zero."""
-    K = kernel_columns(X, path, 0)
-    missing = machine.n_features - K.shape[1]
-    return np.pad(K, ((0, 0), (0, missing))) if missing > 0 else K
+def _columns(X, machine: Machine, path):
+    """A block with the columns the machine needs."""
+    n = machine.n_features
+    if machine.record.kernel != "precomputed":
+        # unseen features: LIBLINEAR leaves them out, LIBSVM's distances count them
+        return X[:, :n] if machine.record.weights is not None and X.shape[1] > n else X
+    K = kernel_columns(X, path)
+    if K.shape[1] > n and machine.record.extra.get("n_samples") == n:
+        raise FormatError(
+            f"{display_name(path)}: the model was trained on {n} rows, its kernel has columns "
+            f"1 to {n}, got {K.shape[1]}"
+        )
+    # LIBSVM's models do not say how many rows there were, rows need not say zeros
+    return np.pad(K[:, :n], ((0, 0), (0, max(0, n - K.shape[1]))))

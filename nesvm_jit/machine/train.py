@@ -62,21 +62,27 @@ def train(
     fixes the order of the classes, else it is LIBSVM's. `warm` is a linear machine of the same
     shape to start from. The other settings are those of `nesvm_jit.Settings`.
     """
-    checked = Settings(model, kernel, C, bias, solver, tol, **settings)
+    checked = Settings(model, kernel, C, bias, solver, tol, seed=seed, **settings)
     X = as_matrix(X)
     n, p = shape(X)
     y = as_vector("y", y, n)
     if kernel == "precomputed" and n != p:
         raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")
+    if kernel in ("poly", "rbf"):  # one γ for all sub-problems, whatever rows they have
+        checked = replace(checked, gamma=gamma_of(checked.gamma, X))
     order = class_order(y) if classes is None else as_vector("classes", classes)
+    if classes is not None and not np.array_equal(np.sort(order), np.unique(y)):
+        raise InputError(f"classes must be the labels in y, each once, got {classes!r:.60}")
     if len(order) < 2:
         got = f"only {order[0]:g}" if len(order) else "no rows"
         raise InputError(f"y must hold at least 2 classes, got {got}")
     how = multiclass or ("ovr" if kernel == "linear" else "ovo")
     one_of("multiclass", how, ("ovo", "ovr"))
     c = costs(C, y, order, sample_weight, class_weight)
+    problems = _problems(y, order, how)
+    _check_warm(warm, p, len(problems))
     job = _Job(X, y, c, order, checked, bool(probability), seed)
-    found = job.run(_problems(y, order, how), warm)
+    found = job.run(problems, warm)
     return _machine(job, how, found)
 
 
@@ -118,22 +124,20 @@ class _Job:
 
         def task(number: int):
             settings = self._settings_of(number, workers, started, stop)
-            return self._solve(problems[number], settings, _start(warm, number, self.X), stop)
+            return self._solve(problems[number], settings, _start(warm, number), stop)
 
         return run_all([partial(task, k) for k in range(workers)], stop)
 
     def _settings_of(self, number: int, of: int, started: float, stop) -> Settings:
-        limit, callback = self.settings.time_limit, self.settings.callback
-        if limit is not None:
-            limit = max(0.0, limit - (time.perf_counter() - started))
+        settings, callback = _remaining(self.settings, started), self.settings.callback
 
         def watched(row: dict) -> bool:
             asked = callback is not None and callback({**row, "problem": number, "problems": of})
             return bool(asked) or stop.is_set()
 
         workers = min(get_threads(), of)
-        share = budget_bytes(self.settings.cache_mb) / 2.0**20 / workers
-        return replace(self.settings, time_limit=limit, callback=watched, cache_mb=share)
+        share = budget_bytes(settings.cache_mb) / 2.0**20 / workers
+        return replace(settings, callback=watched, cache_mb=share)
 
     def _solve(self, problem: Problem, settings: Settings, start: Start, stop) -> Found:
         began = time.perf_counter()
@@ -149,7 +153,9 @@ class _Job:
         solution = solve_checked(X, sign, c, settings, start)
         if solution.status == "interrupted":
             stop.set()
-        sigmoid = self._calibrate(X, sign, c, settings, solution) if self.probability else None
+        sigmoid = None
+        if self.probability:
+            sigmoid = self._calibrate(X, sign, c, _remaining(settings, began), solution)
         return Found(problem, solution, time.perf_counter() - began, sigmoid)
 
     def _calibrate(self, X, sign, c, settings: Settings, solution: Solution):
@@ -159,15 +165,25 @@ class _Job:
         n_folds = min(CALIBRATION_FOLDS, int(used.sum()))
         folds[used] = stratified_folds(sign[used], n_folds, self.seed)
         scores = np.zeros(len(sign))
+        began = time.perf_counter()
         for k in range(n_folds):
             out, c_k = folds == k, np.where(folds == k, 0.0, c)
             left = {side: c_k[sign == side].any() for side in (1.0, -1.0)}
             if not all(left.values()):
                 scores[out] = 1.0 if left[1.0] else -1.0
                 continue
-            fit = solve_checked(X, sign, c_k, settings, Start(solution.w, solution.b))
+            start = Start(solution.w, solution.b)
+            fit = solve_checked(X, sign, c_k, _remaining(settings, began), start)
             scores[out] = fit.margins[out]
         return fit_sigmoid(scores[used], sign[used] > 0)
+
+
+def _remaining(settings: Settings, began: float) -> Settings:
+    """Settings with what is left of the time limit."""
+    if settings.time_limit is None:
+        return settings
+    left = settings.time_limit - (time.perf_counter() - began)
+    return replace(settings, time_limit=max(0.0, left))
 
 
 def _other(order: np.ndarray, problem: Problem) -> str:
@@ -181,16 +197,23 @@ def _subset(X: Matrix, rows: np.ndarray, kernel: str) -> Matrix:
     return as_matrix(dense[np.ix_(rows, rows)])
 
 
-def _start(warm: Machine | None, number: int, X: Matrix) -> Start:
+def _check_warm(warm, p: int, n_problems: int) -> None:
+    if not isinstance(warm, (Machine, type(None))):
+        raise InputError(f"warm must be a Machine, got {warm!r:.60}")
+    if warm is None or warm.record.weights is None:
+        return
+    if warm.record.weights.shape != (p, n_problems):
+        features, problems = warm.record.weights.shape
+        raise InputError(
+            f"the machine to start from must have {p} features and {n_problems} problems, "
+            f"got {features} and {problems}"
+        )
+
+
+def _start(warm: Machine | None, number: int) -> Start:
     if warm is None or warm.record.weights is None:
         return Start()
-    weights = warm.record.weights
-    if weights.shape[0] != shape(X)[1] or number >= weights.shape[1]:
-        raise InputError(
-            f"the machine to start from must have {shape(X)[1]} features and the same classes, "
-            f"got {weights.shape[0]} features and {weights.shape[1]} problems"
-        )
-    return Start(weights[:, number], float(warm.record.bias[number]))
+    return Start(warm.record.weights[:, number], float(warm.record.bias[number]))
 
 
 def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
@@ -221,8 +244,7 @@ def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
     common |= {"coefs": beta[used], "sv_class": np.sort(sv_class)}
     if settings.kernel == "precomputed":
         return Machine(ModelRecord(support_index=used, **common), used)
-    gamma = gamma_of(settings.gamma, job.X)
-    kernel: dict[str, Any] = {"gamma": gamma, "coef0": settings.coef0, "degree": settings.degree}
+    kernel: dict[str, Any] = {k: getattr(settings, k) for k in ("gamma", "coef0", "degree")}
     support = as_scipy(take_rows(job.X, used)).astype(np.float64)
     support.eliminate_zeros()
     return Machine(ModelRecord(support=support, **common, **kernel), used)

@@ -65,17 +65,24 @@ class Model(Protocol):
 
 def balanced_in_box(alpha: np.ndarray, rows: Rows) -> list[np.ndarray]:
     """Two points of the box 0 ≤ α ≤ c with Σ α_i y_i = 0: the heavier class scaled down, and the
-    excess moved onto entries of the lighter class that have room."""
+    excess made up by entries inside their bounds, where the dual is flat, as far as they can."""
     excess = float(alpha @ rows.y)
-    heavy = rows.y == (1.0 if excess > 0 else -1.0)
     if excess == 0.0:
         return [alpha]
-    lowered = alpha.copy()
-    lowered[heavy] *= max(0.0, 1.0 - abs(excess) / alpha[heavy].sum())
-    room = np.where(heavy, 0.0, rows.c - alpha)
-    enough = room.sum() > abs(excess)
-    filled = alpha + room * (abs(excess) / room.sum() if enough else 1.0)
-    left = filled[heavy].sum() - filled[~heavy].sum()
-    if left > 0.0:
-        filled[heavy] *= max(0.0, 1.0 - left / filled[heavy].sum())
-    return [lowered, filled]
+    heavy = rows.y == (1.0 if excess > 0 else -1.0)
+    inside = (alpha > 0.0) & (alpha < rows.c)
+    room = np.where(inside, np.where(heavy, alpha, rows.c - alpha), 0.0)
+    total = float(room.sum())
+    share = abs(excess) / total if total > abs(excess) else 1.0
+    moved = alpha + share * np.where(heavy, -room, room)
+    return [_lowered(alpha, heavy), _lowered(moved, heavy)]
+
+
+def _lowered(alpha: np.ndarray, heavy: np.ndarray) -> np.ndarray:
+    """α with the heavier class scaled down to the weight of the other."""
+    weight = float(alpha[heavy].sum())
+    other = float(alpha[~heavy].sum())
+    out = alpha.copy()
+    if weight > other:
+        out[heavy] *= other / weight
+    return out

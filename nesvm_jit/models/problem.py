@@ -8,10 +8,11 @@ from ..jit import chunk_count
 from ..kernels.hessian import _hessian, hessian_parts
 from ..kernels.line import Margins, _slope, _step, line_parts
 from ..kernels.sums import _accumulate, _accumulate_change, _margins, _row_norms
-from ..kernels.sweep import Rows, _sweep, sweep_work
+from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
 from ..matrix import Matrix, shape
 from .base import Model, Smoothing
 
+EXACT = Smoothing(1.0, 1.0)  # where only true values count
 POWER_ROUNDS = 100
 POWER_MARGIN = 1.01  # power iteration comes from below; the descent test guards what is left
 
@@ -42,7 +43,7 @@ class LinearProblem:
         self.X, self.model, self.bias = X, model, bias
         self.rows = Rows(y, c, s)
         self.n_rows, self.n_features, self.n_variables = n, p, p + bias
-        self.passes = 0
+        self.passes = 0.0
         with np.errstate(over="ignore"):  # the public edge refuses what is not finite
             self._norms2 = two**2 + bias
             self._curvature_sum = float(model.curvature(self.rows).sum())
@@ -51,6 +52,8 @@ class LinearProblem:
         self._stepped = False  # whether the dual weights are those of the last step
         self._gradient = np.zeros(p + bias)
         self._loss = self._total = self._ascent_b = 0.0
+        self._squared = 0.0  # Σ α²/(4c), which is the loss where α = 2cr
+        self._judged: np.ndarray | None = None
         self._spectral: dict[str, float] = {}
         self._margins: Margins | None = None
         self._H: np.ndarray | None = None
@@ -74,7 +77,7 @@ class LinearProblem:
             self._ascent,
         )
         self.passes += 1
-        self._stepped = False
+        self._stepped, self._judged, self._squared = False, None, self._loss
         return self._evaluation(w, smoothing, smoothed)
 
     def _evaluation(self, w: np.ndarray, smoothing: Smoothing, smoothed: float) -> Evaluation:
@@ -91,19 +94,23 @@ class LinearProblem:
 
     def place(self, v: np.ndarray, smoothing: Smoothing) -> Evaluation:
         """Start steps at v: the same as `evaluate`, in two passes that later steps build on."""
-        n, p = self.n_rows, self.n_features
-        if self._margins is None:
-            self._margins = Margins(*(np.zeros(n) for _ in Margins._fields))
-            self._weight_before, self._line = np.zeros(n), line_parts(n)
-            self._direction_at = np.zeros(self.n_variables)
+        self._make_room()
+        assert self._margins is not None
         self.point = v.copy()
         w, b = self.split(v)
-        _margins(self.X, w, b, chunk_count(n, 1), self._margins.f)
+        _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
         self.passes += 1
         self._margins.m[:] = 0.0
         self._margins.weight[:] = 0.0
-        self._ascent[:p] = 0.0
+        self._ascent[:] = 0.0
         return self.step(0.0, smoothing)
+
+    def _make_room(self) -> None:
+        if self._margins is None:
+            n = self.n_rows
+            self._margins = Margins(*(np.zeros(n) for _ in Margins._fields))
+            self._weight_before, self._line = np.zeros(n), line_parts(n)
+            self._direction_at = np.zeros(self.n_variables)
 
     def aim(self, direction: np.ndarray) -> None:
         """Choose the direction of the next step: one pass for its margins."""
@@ -135,7 +142,7 @@ class LinearProblem:
         _accumulate_change(
             self.X, margins.weight, self._weight_before, self._work.parts, self._ascent
         )
-        self._stepped = True
+        self._stepped, self._judged, self._squared = True, None, self._loss
         return self._evaluation(self.split(self.point)[0], smoothing, smoothed)
 
     def margins(self) -> np.ndarray:
@@ -163,6 +170,39 @@ class LinearProblem:
             self._H[p, p] = max(float(d.sum()), 1e-8 * most)
         return self._H
 
+    def judge(self, v: np.ndarray, alpha: np.ndarray, direction: np.ndarray) -> Evaluation:
+        """P at v in one pass; `dual` then speaks of this α, whose Σ α y x is `direction`."""
+        self._make_room()
+        assert self._margins is not None
+        w, b = self.split(v)
+        _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
+        self.passes += 1
+        _, self._loss, _, _ = _step(self.rows, self._margins, 1.0, self.model.loss, 0.0, self._line)
+        self._judged, self._ascent[:] = alpha, direction
+        self._total, self._squared = float(alpha.sum()), self._squares(alpha)
+        value = self.model.penalty(w, EXACT)[0] + self._loss
+        return Evaluation(value, self._gradient, value)
+
+    def residuals(self) -> np.ndarray:
+        """r = 1 − y f at the margins found last."""
+        return 1.0 - self.rows.y * self.margins()
+
+    def guess(self, w: np.ndarray, alpha: np.ndarray, r: np.ndarray) -> float:
+        """The relative gap at w = Σ α y x if these residuals r were those of w."""
+        loss = np.maximum(r, 0.0) if self.model.loss == HINGE else r * r
+        objective = self.model.penalty(w, EXACT)[0] + float(self.rows.c @ loss)
+        total, squares = float(alpha.sum()), self._squares(alpha)
+        value, _ = self.model.dual_value(total, squares, w, 1.0)
+        return (objective - value) / objective if objective > 0.0 else 0.0
+
+    def squares(self) -> np.ndarray:
+        """‖x_i‖²."""
+        return self._norms2 - self.bias
+
+    def mean_square(self) -> float:
+        """The mean ‖x_i‖², or 1 where all rows are empty."""
+        return float(self.squares().mean()) or 1.0
+
     # ------------------------------------------------------------ bounds
 
     def excess(self, v: np.ndarray, found: Evaluation) -> float:
@@ -177,15 +217,11 @@ class LinearProblem:
 
         Without a bias it costs nothing; with one, a pass for each repaired point.
         """
-        if self._stepped:
-            assert self._margins is not None
-            alpha = self.rows.y * self._margins.weight
-        else:
-            alpha = self.rows.c * self._u
+        alpha = self._alpha()
         if not self.bias:
-            return self._scaled(alpha, self._total, self._loss, self._ascent)
+            return self._scaled(alpha, self._total, self._squared, self._ascent)
         points = self.model.balanced(alpha, self.rows)
-        directions = [self._direction(a) for a in points]
+        directions = [self.direction(a) for a in points]
         mixed = []
         for t in (0.0, 0.5, 1.0) if len(points) == 2 else (0.0,):
             # everything between two feasible points is feasible
@@ -194,13 +230,21 @@ class LinearProblem:
             mixed.append(self._scaled(a, float(a.sum()), self._squares(a), direction))
         return max(mixed, key=lambda point: point.value)
 
+    def _alpha(self) -> np.ndarray:
+        if self._judged is not None:
+            return self._judged
+        if self._stepped:
+            assert self._margins is not None
+            return self.rows.y * self._margins.weight
+        return self.rows.c * self._u
+
     def bound_now(self) -> float:
         """The dual value before α is repaired for the bias: what `dual` will come near to."""
-        return self.model.dual_value(self._total, self._loss, self._ascent, 1.0)[0]
+        return self.model.dual_value(self._total, self._squared, self._ascent, 1.0)[0]
 
     def value_of(self, alpha: np.ndarray) -> DualPoint:
         """A feasible α and its value, added up afresh."""
-        return self._scaled(alpha, float(alpha.sum()), self._squares(alpha), self._direction(alpha))
+        return self._scaled(alpha, float(alpha.sum()), self._squares(alpha), self.direction(alpha))
 
     def _scaled(self, alpha, total: float, squares: float, direction: np.ndarray) -> DualPoint:
         """The best feasible multiple of α."""
@@ -210,7 +254,8 @@ class LinearProblem:
         value, t = self.model.dual_value(total, squares, direction, most)
         return DualPoint(float(value), t * alpha)
 
-    def _direction(self, alpha: np.ndarray) -> np.ndarray:
+    def direction(self, alpha: np.ndarray) -> np.ndarray:
+        """Σ α_i y_i x_i."""
         out = np.zeros(self.n_features)
         _accumulate(self.X, alpha * self.rows.y, self._work.parts, out)
         self.passes += 1

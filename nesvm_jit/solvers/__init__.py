@@ -1,5 +1,6 @@
 """Solvers: each minimises a problem of `models` and reports to a `Run`."""
 
+from .coordinate import coordinate
 from .homotopy import SCHEDULES, Continuation, homotopy, warm_smoothing
 from .nesvm import Method, nesvm
 from .newton import newton
@@ -11,6 +12,7 @@ __all__ = [
     "Limits",
     "Method",
     "Run",
+    "coordinate",
     "homotopy",
     "nesvm",
     "newton",

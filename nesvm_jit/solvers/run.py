@@ -80,25 +80,42 @@ class Run:
         A dual point is made if `certify`, or now and then if that is left open.
         """
         self.rounds += 1
+        if self.rounds % CHECK_EVERY == 1 if certify is None else certify:
+            return self.enter(v, found, smoothing, True) or self._limited()
+        return self.enter(v, found, smoothing, False) or self._limited()
+
+    def enter(
+        self, v: np.ndarray, found: Evaluation, smoothing: Smoothing, certify: bool = True
+    ) -> bool:
+        """Take note of an evaluation in a round that is counted; True at the tolerance."""
         self.smoothing = smoothing
         if found.objective < self.objective:
             self.objective, self.best = found.objective, v.copy()
-        if self.rounds % CHECK_EVERY == 1 if certify is None else certify:
+        if certify:
             self.certify()
-        seconds = time.perf_counter() - self.started
-        bounds = (found.objective, self.dual, self.gap)
-        self.rows.append(
-            (self.rounds, smoothing.loss, found.value, *bounds, seconds, self.problem.passes)
-        )
+        self.rows.append(self._row(smoothing.loss, found.value, found.objective))
         if self.gap <= self.limits.tol:
             self.status = "converged"
-        elif self.limits.callback and self.limits.callback(
-            dict(zip(COLUMNS, self.rows[-1], strict=True))
-        ):
+        return self.done
+
+    def passed(self) -> bool:
+        """Count a round that nothing was evaluated in; True when the run must end."""
+        self.rounds += 1
+        return self._limited()
+
+    def _row(self, mu: float, value: float, objective: float) -> tuple:
+        seconds = time.perf_counter() - self.started
+        bounds = (objective, self.dual, self.gap)
+        return (self.rounds, mu, value, *bounds, seconds, self.problem.passes)
+
+    def _limited(self) -> bool:
+        row = self.rows[-1] if self.rows else self._row(0.0, np.nan, self.objective)
+        facts = {**dict(zip(COLUMNS, row, strict=True)), "round": self.rounds}
+        if self.limits.callback and self.limits.callback(facts):
             self.status = "interrupted"
         elif self.rounds >= self.limits.max_iter:
             self.status = "iteration_limit"
-        elif seconds >= self.limits.time_limit:
+        elif time.perf_counter() - self.started >= self.limits.time_limit:
             self.status = "time_limit"
         return self.done
 
@@ -119,4 +136,4 @@ class Run:
         """The rounds as one array per column."""
         table = np.array(self.rows, dtype=float).reshape(-1, len(COLUMNS))
         columns = {name: table[:, j] for j, name in enumerate(COLUMNS)}
-        return columns | {name: columns[name].astype(np.int64) for name in ("round", "passes")}
+        return columns | {"round": columns["round"].astype(np.int64)}
