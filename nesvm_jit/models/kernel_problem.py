@@ -144,5 +144,8 @@ class KernelProblem:
             return 0.0
         between = between[np.argsort(e[between], kind="stable")]
         slope = float(self.c[e < low].sum() - self.c[self.y > 0].sum())
-        k = int(np.searchsorted(slope + np.cumsum(self.c[between]), 0.0))
-        return float(e[between[min(k, len(between) - 1)]])
+        slopes = slope + np.cumsum(self.c[between])
+        flat = 1e-12 * float(self.c.sum())
+        k = min(int(np.searchsorted(slopes, -flat)), len(between) - 1)
+        last = min(k + int(abs(slopes[k]) <= flat), len(between) - 1)
+        return float(0.5 * (e[between[k]] + e[between[last]]))
