@@ -177,7 +177,11 @@ solver = several(
     ),
     click.option("--time-limit", type=float, metavar="S", help="Seconds of solving."),
     click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of folds and random orders."
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="Of folds and random orders.",
     ),
 )
 
