@@ -36,6 +36,7 @@ __all__ = [
     "Kernel",
     "chunk_bounds",
     "chunk_count",
+    "eager_kernels",
     "exact_helper",
     "exact_inline",
     "exact_kernel",
@@ -98,9 +99,7 @@ class Kernel:
         self.parallel = _compile(function, exact, parallel=True)
 
     def __call__(self, *args):
-        parallel = _parallel_allowed() and _size_of(args) >= SMALL_BYTES
-        if parallel and _crowd.here() and self._serial_is_ready():
-            parallel = False
+        parallel = _parallel_allowed() and (_worker_is("eager") or self._parallel_pays(args))
         if not parallel or not _in_parallel.acquire(blocking=False):
             return self.serial(*args)
         before, known = numba.get_num_threads(), len(_signatures(self.parallel))
@@ -115,6 +114,11 @@ class Kernel:
             if known == len(_signatures(self.parallel)):  # else it was compiled or loaded meanwhile
                 _crowd.watch(time.perf_counter() - wall, time.process_time() - cpu)
             _in_parallel.release()
+
+    def _parallel_pays(self, args) -> bool:
+        if _size_of(args) < SMALL_BYTES:
+            return False
+        return not (_crowd.here() and self._serial_is_ready())
 
     def _serial_is_ready(self) -> bool:
         """Whether the serial variant need not be compiled first."""
@@ -265,19 +269,32 @@ def get_threads() -> int:
     return _threads
 
 
-@contextlib.contextmanager
 def serial_kernels():
     """Run kernels called by this thread on this thread alone: it is one of several workers."""
-    before = getattr(_worker, "serial", False)
-    _worker.serial = True
+    return _worker_being("serial")
+
+
+def eager_kernels():
+    """Run kernels called by this thread on all threads however small the data are."""
+    return _worker_being("eager")
+
+
+@contextlib.contextmanager
+def _worker_being(what: str):
+    before = _worker_is(what)
+    setattr(_worker, what, True)
     try:
         yield
     finally:
-        _worker.serial = before
+        setattr(_worker, what, before)
+
+
+def _worker_is(what: str) -> bool:
+    return getattr(_worker, what, False)
 
 
 def _parallel_allowed() -> bool:
-    return _threads > 1 and not _openmp_before_fork and not getattr(_worker, "serial", False)
+    return _threads > 1 and not _openmp_before_fork and not _worker_is("serial")
 
 
 def _openmp_started() -> bool:

@@ -81,9 +81,7 @@ def _read_model() -> None:
 
 def _both(call: Callable) -> None:
     """Run `call` as on small data, then as on large."""
-    call()
-    small, jit.SMALL_BYTES = jit.SMALL_BYTES, 0
-    try:
+    with jit.serial_kernels():
         call()
-    finally:
-        jit.SMALL_BYTES = small
+    with jit.eager_kernels():
+        call()

@@ -39,7 +39,7 @@ def kind(request):
 
 
 @pytest.fixture(params=[1, 2])
-def threads(request, monkeypatch):
+def threads(request):
     """Kernels run on one thread, then on two however small the data."""
     from nesvm_jit import get_threads, jit, set_threads
 
@@ -47,6 +47,15 @@ def threads(request, monkeypatch):
     if before < request.param:
         pytest.skip("one core")
     set_threads(request.param)
-    monkeypatch.setattr(jit, "SMALL_BYTES", 0)
-    yield request.param
+    with jit.eager_kernels():
+        yield request.param
     set_threads(before)
+
+
+@pytest.fixture
+def eager():
+    """Kernels run on all threads however small the data."""
+    from nesvm_jit import jit
+
+    with jit.eager_kernels():
+        yield

@@ -166,6 +166,7 @@ def test_small_data_do_not_wake_other_threads(monkeypatch):
 
     kernel = sys.modules["nesvm_jit.kernels.projection"]._project_l1
     monkeypatch.setattr(kernel, "parallel", refuse)
+    monkeypatch.setattr(jit, "_crowd", jit._Crowd())
     assert kernels.project_l1(np.ones(100)).all()
     if nesvm_jit.get_threads() > 1:
         with pytest.raises(AssertionError):

@@ -254,8 +254,7 @@ def test_a_small_budget_gives_the_same_optimum(bias):
 
 @compiled
 @both
-def test_same_bits_for_one_and_two_threads(bias, monkeypatch):
-    monkeypatch.setattr(nesvm_jit.jit, "SMALL_BYTES", 0)
+def test_same_bits_for_one_and_two_threads(bias, eager):
     X, y, c = draw(n=1300, p=9)
     before = nesvm_jit.get_threads()
     found = []

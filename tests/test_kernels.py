@@ -208,8 +208,7 @@ def test_exponential_is_accurate(x):
 
 @pytest.mark.skipif(PURE, reason="no threads in plain Python")
 @pytest.mark.parametrize("kind", KINDS[:4])
-def test_same_bits_for_one_and_two_threads(kind, monkeypatch):
-    monkeypatch.setattr(nesvm_jit.jit, "SMALL_BYTES", 0)
+def test_same_bits_for_one_and_two_threads(kind, eager):
     X, *_ = draw(kind)
     before = nesvm_jit.get_threads()
     results = {}

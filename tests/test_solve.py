@@ -234,8 +234,7 @@ def test_a_warm_start_saves_rounds(engine):
 
 
 @pytest.mark.parametrize("model", MODEL_NAMES)
-def test_same_bits_for_one_and_two_threads(engine, model, monkeypatch):
-    monkeypatch.setattr(nesvm_jit.jit, "SMALL_BYTES", 0)
+def test_same_bits_for_one_and_two_threads(engine, model, eager):
     X, y = draw(n=3000, p=20)
     before = nesvm_jit.get_threads()
     results = []
