@@ -28,7 +28,7 @@ demo: $(VENV)/.ready-demo
 	@$(BIN)/python -m bench.demo
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure
 	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix.py' --fail-under=95
 
