@@ -12,7 +12,10 @@ from . import jit, kernels
 from .binary import solve
 from .files.libsvm import read_libsvm
 from .kernels.active_set import _newton_steps
+from .kernels.gram import as_spec
 from .kernels.model_text import _parse_rows
+from .matrix import as_matrix
+from .models.kernel_rows import KernelRows
 
 
 def matrices() -> dict[str, object]:
@@ -59,12 +62,22 @@ def steps() -> Iterator[tuple[str, Callable]]:
             call = partial(solve, X, [1.0, -1.0, 1.0, -1.0], **options)
             name = "".join(f" {value}" for value in options.values())
             yield f"solve{name}, {kind}", partial(_both, call)
+        yield f"kernel rows, {kind}", partial(_both, partial(_kernel_rows, X))
     yield "hard duals", _hard_dual
     yield "model files", _read_model
 
 
 def _read(dtype) -> None:
     read_libsvm(io.BytesIO(b"1 1:2\n"), dtype=dtype)
+
+
+def _kernel_rows(X) -> None:
+    """Rows, some of them twice, and a block that is partly there."""
+    spec = as_spec("rbf", None, 0.0, 3, X.shape[1])
+    rows = KernelRows(as_matrix(X), spec, budget_bytes=1e6)
+    rows.rows(np.arange(2))
+    rows.block(np.arange(3))
+    rows.times(np.ones(X.shape[0]))
 
 
 def _hard_dual() -> None:
