@@ -1,7 +1,7 @@
 """`nesvm_jit.solve`: one binary problem, checked at the edge, solved and certified."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ from .jit import memory_bytes, one_blas_thread
 from .matrix import Matrix, as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
 from .models.problem import LinearProblem
+from .narrow import narrowed
 from .settings import Settings, one_of, positive
 from .solvers import (
     Continuation,
@@ -74,6 +75,14 @@ class Start:
     w_star: Any = None
     b_star: float = 0.0
 
+    def of_features(self, kept: np.ndarray, p: int) -> "Start":
+        """The same start for some of the p features."""
+        w0, w_star = (
+            None if w is None else as_vector(name, w, p)[kept]
+            for name, w in (("w0", self.w0), ("w_star", self.w_star))
+        )
+        return replace(self, w0=w0, w_star=w_star)
+
     def points(self, p: int, bias: bool) -> tuple[np.ndarray, np.ndarray]:
         """[w⁰; b⁰] and [w⋆; b⋆], checked."""
         return (
@@ -129,6 +138,19 @@ def solve_checked(
 
 
 def _solve_linear(X, y, c, settings: Settings, start: Start) -> Solution:
+    """A feature that no row has weighs nothing: it is left out, and zero in w."""
+    (narrow,), kept = narrowed(X)
+    if kept is None:
+        return _solve_narrow(X, y, c, settings, start)
+    p = shape(X)[1]
+    found = _solve_narrow(narrow, y, c, settings, start.of_features(kept, p))
+    assert found.w is not None
+    w = np.zeros(p)
+    w[kept] = found.w
+    return replace(found, w=w)
+
+
+def _solve_narrow(X, y, c, settings: Settings, start: Start) -> Solution:
     n, p = shape(X)
     needed = WEIGHT_VECTORS * 8.0 * p
     if needed > memory_bytes():

@@ -1,5 +1,6 @@
 """`NESVC`, the machine as a scikit-learn estimator. The only module that imports scikit-learn."""
 
+import sys
 import warnings
 
 import numpy as np
@@ -141,7 +142,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
             degree=self.degree,
             coef0=self.coef0,
             cache_mb=self.cache_mb,
-            max_iter=self.max_iter,
+            max_iter=sys.maxsize if self.max_iter == -1 else self.max_iter,
             time_limit=self.time_limit,
         )
         self.classes_ = classes

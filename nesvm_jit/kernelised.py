@@ -4,6 +4,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigvalsh_tridiagonal
 
 from .errors import InputError
 from .jit import memory_bytes
@@ -11,12 +12,19 @@ from .kernels.gram import as_spec, gram
 from .kernels.sweep import HINGE, SQUARE
 from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape
 from .models.kernel_problem import KernelProblem, KernelRows
+from .narrow import narrowed
 from .settings import Settings
 from .solvers import Run
 from .solvers.least_squares import least_squares
 from .solvers.pairwise import pairwise
 
 SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
+INDEFINITE = 1e-6  # of the largest eigenvalue, below zero: more than rounding
+LANCZOS_STEPS = 40
+NOT_SEMIDEFINITE = (
+    "a kernel matrix must be positive semidefinite, or nothing could be certified; "
+    "this one has a negative eigenvalue"
+)
 
 
 def gamma_of(gamma, X: Matrix) -> float:
@@ -60,6 +68,8 @@ def solve_kernel(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings) ->
         problem.place(beta)
     found = {"w": None, "beta": beta.copy(), "b": b, "margins": problem.f + b}
     run.settle(problem.evaluate(point).objective)
+    if run.dual > run.objective + INDEFINITE * abs(run.objective):
+        raise InputError(NOT_SEMIDEFINITE)
     return solution(run, settings, engine, **found)
 
 
@@ -68,7 +78,7 @@ def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:
         return KernelRows(None, None, budget, K=_precomputed(X))
     gamma = gamma_of(settings.gamma, X)
     spec = as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
-    return KernelRows(X, spec, budget)
+    return KernelRows(narrowed(X)[0][0], spec, budget)
 
 
 def _precomputed(X: Matrix) -> np.ndarray:
@@ -83,7 +93,30 @@ def _precomputed(X: Matrix) -> np.ndarray:
             raise InputError(
                 "a precomputed kernel must be symmetric, got K[i, j] and K[j, i] apart"
             )
+    lowest, highest = _extreme_eigenvalues(K)
+    if lowest < -INDEFINITE * max(highest, -lowest):
+        raise InputError(f"{NOT_SEMIDEFINITE} near {lowest:.3g}, the largest being {highest:.3g}")
     return K
+
+
+def _extreme_eigenvalues(K: np.ndarray) -> tuple[float, float]:
+    """Eigenvalues near the least and the largest of K, never outside, by Lanczos."""
+    n = len(K)
+    v = np.random.default_rng(0).standard_normal(n)
+    basis = np.zeros((min(LANCZOS_STEPS, n), n))
+    diagonal: list[float] = []
+    beside: list[float] = []
+    for k in range(len(basis)):
+        basis[k] = v / np.linalg.norm(v)
+        v = K @ basis[k]
+        diagonal.append(float(basis[k] @ v))
+        for _ in range(2):  # the second time for what rounding left
+            v = v - basis[: k + 1].T @ (basis[: k + 1] @ v)
+        beside.append(float(np.linalg.norm(v)))
+        if beside[-1] <= 1e-12 * abs(diagonal[0]):
+            break
+    values = eigvalsh_tridiagonal(diagonal, beside[: len(diagonal) - 1])
+    return float(values[0]), float(values[-1])
 
 
 def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings):
@@ -103,7 +136,7 @@ def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings):
                 f"got a budget of {budget / 2**20:.0f} MB"
             )
         kernel = (settings.kernel, gamma_of(settings.gamma, X), settings.coef0, settings.degree)
-        K = gram(X, None, *kernel)
+        K = gram(narrowed(X)[0][0], None, *kernel)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
     found = solve_checked(as_matrix(K), y, c, replace(settings, kernel="linear"))

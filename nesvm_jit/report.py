@@ -1,21 +1,18 @@
 """What the command line tells about a training run: facts for JSON, and lines for people."""
 
 import json
-import math
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from .errors import FormatError
+from .files.certificates import STATUSES
 from .files.model_text import format_of
 
 SAMPLE_CELLS = 1 << 20
 LARGE = 50.0  # a feature that reaches this far
 UNEVEN = 1000.0  # between the widest and the narrowest feature
-WORST = ("interrupted", "time_limit", "iteration_limit", "converged")
 
 
 def scaling_hints(X) -> Iterator[str]:
@@ -52,7 +49,7 @@ def training(machine, solver: str, seconds: dict[str, float]) -> dict[str, Any]:
         "gap": machine.gap,
         "certified": all(p["certified"] for p in problems),
         "iterations": sum(p["iterations"] for p in problems),
-        "status": min((p["status"] for p in problems), key=WORST.index),
+        "status": min((p["status"] for p in problems), key=STATUSES.index),
         "n_support": machine.n_support,
         "seconds": {name: round(value, 6) for name, value in seconds.items()},
     }
@@ -129,38 +126,9 @@ def model(machine) -> dict[str, Any]:
     if record.weights is not None:
         facts["nonzero_weights"] = int(np.count_nonzero(record.weights))
     facts |= {k: v for k, v in record.extra.items() if k not in facts}
-    if "problems" in facts:
-        _require_certificates(facts["problems"])
+    if machine.problems:
         facts["gap"] = machine.gap
     return facts
-
-
-def _require_certificates(problems: Any) -> None:
-    """A file says what it likes; what is not a certificate is not shown as one."""
-    listed = isinstance(problems, list) and problems
-    for p in problems if listed else [None]:
-        for key, fits in _CERTIFICATE.items():
-            if not isinstance(p, dict) or not fits(p.get(key)):
-                raise FormatError(f"the certificate in the model is damaged: no usable {key!r}")
-
-
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and abs(value) <= sys.float_info.max
-
-
-def _is_bound(value: Any) -> bool:
-    return _is_number(value) or (type(value) is float and math.isinf(value))
-
-
-_CERTIFICATE = {
-    "classes": lambda v: isinstance(v, list) and len(v) in (1, 2) and all(map(_is_number, v)),
-    "objective": _is_number,
-    "dual_objective": _is_bound,
-    "gap": _is_bound,
-    "iterations": lambda v: type(v) is int,
-    "solver": lambda v: isinstance(v, str) and v.isidentifier(),
-    "status": lambda v: v in WORST,
-}
 
 
 def model_lines(machine) -> Iterator[str]:

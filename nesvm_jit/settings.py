@@ -101,6 +101,11 @@ class Settings:
     def _check_kernel(self):
         if isinstance(self.gamma, str):
             one_of("gamma", self.gamma, ("scale", "auto"))
+        if self.kernel == "poly" and not self.coef0 >= 0.0:
+            raise InputError(
+                "coef0 must not be negative: such a polynomial is no kernel and nothing could be "
+                f"certified, got {self.coef0!r:.60}"
+            )
         allowed = KERNEL_SOLVERS[self.model]
         if self.solver not in allowed:
             raise InputError(

@@ -142,3 +142,19 @@ def test_public_names_exist():
     assert set(dir(nesvm_jit)) == set(nesvm_jit.__all__)
     with pytest.raises(AttributeError, match="no attribute 'bogus'"):
         nesvm_jit.bogus  # noqa: B018
+
+
+def test_an_interrupt_while_importing_is_one_line(monkeypatch, capsys):
+    from nesvm_jit.__main__ import main
+
+    def pressed(name, *args, **kwargs):
+        if name == "cli":
+            raise KeyboardInterrupt
+        return real(name, *args, **kwargs)
+
+    real = __import__
+    monkeypatch.setattr("builtins.__import__", pressed)
+    with pytest.raises(SystemExit) as e:
+        main()
+    assert e.value.code == 130
+    assert capsys.readouterr().err == "nesvm-jit: interrupted\n"

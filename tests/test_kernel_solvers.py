@@ -367,3 +367,15 @@ def test_least_squares_of_every_cost(C, budget):
         rows_of(csr_matrix(X), budget=budget), y, np.full(300, C), True, budget, tol=1e-7
     )
     assert run.status == "converged"
+
+
+@compiled
+@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+@pytest.mark.parametrize("n", [40, 300])
+def test_indefinite_kernels_are_refused(model, n):
+    X, y, _ = draw(n=n)
+    for K in (-X @ X.T, X @ X.T - 3.0 * np.outer(X[:, 0], X[:, 0])):
+        with pytest.raises(nesvm_jit.InputError, match="positive semidefinite"):
+            nesvm_jit.solve(K, y, model, kernel="precomputed")
+    with pytest.raises(nesvm_jit.InputError, match="coef0 must not be negative"):
+        nesvm_jit.solve(X, y, model, kernel="poly", coef0=-1.0)

@@ -13,6 +13,7 @@ LEVELS = {
     "jit": 2,
     "bits": 3,
     "matrix": 3,
+    "narrow": 4,
     "kernels": 4,
     "files": 5,
     "models": 5,

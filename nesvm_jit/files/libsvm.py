@@ -235,7 +235,7 @@ def _explain(text, block, base, n_features, dtype, first_line) -> tuple[int, str
         lt.NO_COLON: f"index:value required, got {token} without a colon",
         lt.BAD_VALUE: f"value must be a decimal number, got {token}",
         lt.TOO_SMALL: f"index must be at least {base}, got {index}"
-        + (" (zero-based files need zero_based=True)" if base else ""),
+        + (" (indices count from 1 in files of this format)" if base else ""),
         lt.NOT_ASCENDING: f"index {index} after {previous}, indices must ascend",
         lt.TOO_LARGE: f"index must be at most {highest}, got {index}",
         lt.NOT_FINITE: f"number too large for {dtype}, got {value or index}",

@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..files.certificates import require_certificates
 from ..files.model_text import read_model, write_model
 from ..files.record import ModelRecord
 from ..kernels.gram import gram
 from ..kernels.sums import margins
-from ..matrix import Csr, Matrix, as_matrix, row_slice, shape
+from ..matrix import Csr, Matrix, as_matrix, as_scipy, row_slice, shape
+from ..narrow import narrowed
 from .calibration import couple, normalise, sigmoid
 from .multiclass import ovr_choice, pairs, vote
 
@@ -39,7 +41,10 @@ class Machine:
     @property
     def problems(self) -> list[dict[str, Any]]:
         """The certificate of every sub-problem; empty for a model of another program."""
-        return self.record.extra.get("problems", [])
+        if "problems" not in self.record.extra:
+            return []
+        require_certificates(self.record.extra["problems"])
+        return self.record.extra["problems"]
 
     @property
     def gap(self) -> float:
@@ -108,12 +113,13 @@ class Machine:
     def _linear_scores(self, X: Matrix) -> np.ndarray:
         weights = self.record.weights
         assert weights is not None
+        if isinstance(X, Csr) and X.n_cols > len(weights):
+            # a feature that training did not see is left out, as LIBLINEAR does
+            X = as_matrix(as_scipy(X)[:, : len(weights)])
         n, p = shape(X)
         out = np.empty((weights.shape[1], n))
         for k, column in enumerate(weights.T):
-            w = np.zeros(p)  # a feature that training did not see is left out, as LIBLINEAR does
-            w[: len(column)] = column[:p]
-            margins(X, w, self.record.bias[k], out[k])
+            margins(X, np.ascontiguousarray(column[:p]), self.record.bias[k], out[k])
         return out.T
 
     def _precomputed_scores(self, X: Matrix) -> np.ndarray:
@@ -144,7 +150,8 @@ class Machine:
         rows = max(1, BLOCK_CELLS // max(1, len(record.coefs)))
         for lo in range(0, n, rows):
             hi = min(n, lo + rows)
-            K = gram(row_slice(X, lo, hi), V, *_kernel_of(record))
+            (block, vectors), _ = narrowed(row_slice(X, lo, hi), V)
+            K = gram(block, vectors, *_kernel_of(record))
             scores[lo:hi] = (np.tanh(K) if record.kernel == "sigmoid" else K) @ record.coefs
         return scores + record.bias
 

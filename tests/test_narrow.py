@@ -1,0 +1,74 @@
+"""Columns without entries cost nothing, whatever their number."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from nesvm_jit import solve, train
+from nesvm_jit.matrix import as_matrix, as_scipy, row_slice
+from nesvm_jit.narrow import narrowed
+from scipy.sparse import csr_matrix
+
+FAR = 4_000_000_000
+
+
+def wide(X, columns, p=FAR):
+    """X with its columns at these numbers among p."""
+    X = csr_matrix(X)
+    index = np.asarray(columns, dtype=np.int64)[X.indices]
+    return csr_matrix((X.data, index, X.indptr.astype(np.int64)), (X.shape[0], p))
+
+
+def draw(n=60, p=4):
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((n, p))
+    return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+
+
+def test_columns_are_renumbered_together_and_slices_too():
+    X, _ = draw()
+    columns = [3, 70, 10**6, FAR - 1]
+    A, B = as_matrix(wide(X, columns)), as_matrix(wide(X[:5, :2], columns[:2]))
+    (a, b), kept = narrowed(row_slice(A, 10, 20), B)
+    assert kept.tolist() == columns
+    np.testing.assert_array_equal(as_scipy(a).toarray(), X[10:20])
+    np.testing.assert_array_equal(as_scipy(b).toarray()[:, :2], X[:5, :2])
+
+
+def test_full_and_dense_matrices_stay():
+    X, _ = draw()
+    for matrix in (as_matrix(X), as_matrix(csr_matrix(X))):
+        (same,), kept = narrowed(matrix)
+        assert same is matrix
+        assert kept is None
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_a_far_column_changes_nothing_and_costs_little(kernel):
+    X, y = draw()
+    p = 3_000_000 if kernel == "linear" else FAR  # w itself has p entries
+    far = wide(X, [0, 5, 9, p - 1], p)
+    options = {"kernel": kernel, "C": 1.0, "tol": 1e-6, "gamma": 0.25}
+    near = solve(X, y, **options)
+    tracemalloc.start()
+    found = solve(far, y, **options)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (2 * 8 * p if kernel == "linear" else 10**9)  # 32 GB for one dense row
+    assert found.objective == pytest.approx(near.objective, rel=1e-5)
+    if kernel == "linear":
+        np.testing.assert_allclose(found.w[[0, 5, 9, p - 1]], near.w, atol=1e-3)
+        again = solve(far, y, w0=found.w, b0=found.b, **options)
+        assert again.objective == pytest.approx(near.objective, rel=1e-5)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_rows_with_a_far_column_are_scored(kernel):
+    X, y = draw()
+    m = train(csr_matrix(X), y, kernel=kernel)
+    far = wide(np.hstack([X[:3], np.ones((3, 1))]), [0, 1, 2, 3, FAR - 1])
+    got = m.decision_function(far)
+    if kernel == "linear":  # left out, as LIBLINEAR does
+        np.testing.assert_allclose(got, m.decision_function(X[:3]), rtol=1e-12)
+    else:
+        assert np.isfinite(got).all()
