@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .errors import InputError
+from .matrix import as_number
 from .models import MODELS
 from .solvers import SCHEDULES
 
@@ -101,7 +102,7 @@ class Settings:
     def _check_kernel(self):
         if isinstance(self.gamma, str):
             one_of("gamma", self.gamma, ("scale", "auto"))
-        if self.kernel == "poly" and not self.coef0 >= 0.0:
+        if self.kernel == "poly" and as_number("coef0", self.coef0) < 0.0:
             raise InputError(
                 "coef0 must not be negative: such a polynomial is no kernel and nothing could be "
                 f"certified, got {self.coef0!r:.60}"
