@@ -157,12 +157,13 @@ def test_scores_are_those_of_plain_numpy_and_decide(k, multiclass, kernel):
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_a_precomputed_kernel_is_the_kernel(multiclass, model):
     X, y = draw(3)
-    tol = 1e-4 if model == "lpsvm" else 1e-8
+    tol = 1e-8
     a = fit(X, y, "rbf", model=model, multiclass=multiclass, tol=tol)
     b = fit(X, y, "precomputed", model=model, multiclass=multiclass, tol=tol)
     np.testing.assert_array_equal(a.support_rows, b.support_rows)
     K = gram(X, X, "rbf")
-    np.testing.assert_allclose(a.decision_function(X), b.decision_function(K), atol=1e-6)
+    atol = 1e-4 if model == "lpsvm" else 1e-6  # its optimum may not be unique
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(K), atol=atol)
 
 
 def test_gamma_scale_is_that_of_all_rows_in_every_pair():

@@ -1,35 +1,55 @@
-"""Along a direction: what an exact line search and a step need once the margins of the
-direction are known. The data matrix is not touched."""
+"""Along a direction: an exact line search once the margins of the direction are known, and a step
+that reads only the rows whose dual weight it changes.
+
+The hinge is smoothed about a centre ū: h_μ(r) = max_{0≤u≤1} u r − (μs/2)(u − ū)², so that
+u = median{ū + r/(μs), 0, 1}: what ū = 0 gives at r + μsū.
+"""
 
 from typing import NamedTuple
 
 import numpy as np
 
 from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
-from ..matrix import as_number, as_vector
+from ..matrix import as_number, as_vector, row_axpy, shape
 from .projection import hinge_u, require_scale
-from .sweep import HINGE, as_rows, loss_at, loss_code
+from .sums import _collect, clear
+from .sweep import HINGE, as_rows, loss_code
 
 
 class Margins(NamedTuple):
-    """Of every row: its margin f_i, that of the direction m_i, and what follows from f_i: its
-    dual weight c_i y_i u_i and its curvature d_i (hinge: c_i/(μ s_i) where 0 < u_i < 1; square:
-    2c_i)."""
+    """Of every row: its margin f_i, that of the direction m_i, the centre ū_i, and what follows
+    from f_i: its dual weight c_i y_i u_i and its curvature d_i (hinge: c_i/(μ s_i) where
+    0 < u_i < 1; square: 2c_i)."""
 
     f: np.ndarray
     m: np.ndarray
+    centre: np.ndarray
     weight: np.ndarray
     curvature: np.ndarray
 
 
 @helper
-def _slope_at(r, ym, c, mu_s, loss):
+def _slope_at(r, ym, c, mu_s, centre, loss):
     """The first two derivatives by t of c h_μ(r), where r' = −ym."""
     if loss == HINGE:
-        first = -c * ym * hinge_u(r, mu_s)
+        z = r + mu_s * centre
+        first = -c * ym * hinge_u(z, mu_s)
         second = c * ym * ym / mu_s
-        return first, second if r > 0.0 and r < mu_s else 0.0
+        return first, second if z > 0.0 and z < mu_s else 0.0
     return -2.0 * c * ym * r, 2.0 * c * ym * ym
+
+
+@helper
+def _slope_rows(rows, margins, mu, loss, t, lo, hi, sums):
+    first, second = 0.0, 0.0
+    for i in range(lo, hi):
+        ym = rows.y[i] * margins.m[i]
+        r = 1.0 - rows.y[i] * margins.f[i] - t * ym
+        d1, d2 = _slope_at(r, ym, rows.c[i], mu * rows.s[i], margins.centre[i], loss)
+        first += d1
+        second += d2
+    sums[0] = first
+    sums[1] = second
 
 
 @kernel
@@ -37,53 +57,62 @@ def _slope_parts(rows, margins, mu, loss, t, parts):
     n, n_chunks = len(rows.y), parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
-        first, second = 0.0, 0.0
-        for i in range(lo, hi):
-            ym = rows.y[i] * margins.m[i]
-            r = 1.0 - rows.y[i] * margins.f[i] - t * ym
-            d1, d2 = _slope_at(r, ym, rows.c[i], mu * rows.s[i], loss)
-            first += d1
-            second += d2
-        parts[k, 0] = first
-        parts[k, 1] = second
+        _slope_rows(rows, margins, mu, loss, t, lo, hi, parts[k])
 
 
 @helper
-def _step_rows(rows, margins, mu, loss, t, lo, hi, sums):
-    smoothed, true, total, g_b = 0.0, 0.0, 0.0, 0.0
+def _at(r, mu_s, centre, loss):
+    """u, h_μ(r), h(r) and h_μ''(r) of one row."""
+    if loss == HINGE:
+        z = r + mu_s * centre
+        u = hinge_u(z, mu_s)
+        away = u - centre
+        bend = 1.0 / mu_s if z > 0.0 and z < mu_s else 0.0
+        return u, u * r - 0.5 * mu_s * away * away, max(r, 0.0), bend
+    return 2.0 * r, r * r, r * r, 2.0
+
+
+@helper
+def _step_rows(X, rows, margins, mu, loss, t, lo, hi, g, sums):
+    clear(g)
+    smoothed, true, total, g_b, largest = 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(lo, hi):
-        y, c, mu_s = rows.y[i], rows.c[i], mu * rows.s[i]
+        y, c = rows.y[i], rows.c[i]
         f = margins.f[i] + t * margins.m[i]
         margins.f[i] = f
-        r = 1.0 - y * f
-        u, h_mu, h = loss_at(r, mu_s, loss)
+        u, h_mu, h, bend = _at(1.0 - y * f, mu * rows.s[i], margins.centre[i], loss)
         smoothed += c * h_mu
         true += c * h
         total += c * u
+        largest = max(largest, u)
         a = c * y * u
         g_b += a
-        margins.weight[i] = a
-        inside = c / mu_s if r > 0.0 and r < mu_s else 0.0
-        margins.curvature[i] = inside if loss == HINGE else 2.0 * c
+        margins.curvature[i] = c * bend
+        change = a - margins.weight[i]
+        if change != 0.0:
+            margins.weight[i] = a
+            row_axpy(X, i, change, g)
     sums[0] = smoothed
     sums[1] = true
     sums[2] = total
     sums[3] = g_b
+    sums[4] = largest
 
 
 @kernel
-def _step_parts(rows, margins, mu, loss, t, parts):
+def _step_parts(X, rows, margins, mu, loss, t, parts, sums):
     # the loop is a function of its own: numba drops what a prange body writes to a field of a
     # tuple as if nobody could see it
-    n, n_chunks = len(rows.y), parts.shape[0]
+    n, _ = shape(X)
+    n_chunks = parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
-        _step_rows(rows, margins, mu, loss, t, lo, hi, parts[k])
+        _step_rows(X, rows, margins, mu, loss, t, lo, hi, parts[k], sums[k])
 
 
-def line_parts(n: int) -> np.ndarray:
-    """Room for the partial sums of n rows."""
-    return partial_sums(chunk_count(n, 4), 4)
+def line_parts(n_chunks: int) -> np.ndarray:
+    """Room for the partial sums of so many chunks of rows."""
+    return partial_sums(n_chunks, 5)
 
 
 def _slope(rows, margins, mu, loss, t, parts):
@@ -92,10 +121,13 @@ def _slope(rows, margins, mu, loss, t, parts):
     return parts[:, :2].sum(axis=0).tolist()
 
 
-def _step(rows, margins, mu, loss, t, parts):
-    """f += t m, and what follows; returns Σ c h_μ, Σ c h, Σ c u, Σ c y u."""
-    _step_parts(rows, margins, mu, loss, t, parts)
-    return parts[:, :4].sum(axis=0).tolist()
+def _step(X, rows, margins, mu, loss, t, parts, sums, ascent):
+    """f += t m, and what follows; Σ c y u x is brought up to date in `ascent`, by the rows whose u
+    changed. Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u and the largest u."""
+    _step_parts(X, rows, margins, mu, loss, t, parts, sums)
+    _collect(parts, True, ascent)
+    smoothed, true, total, g_b = sums[:, :4].sum(axis=0).tolist()
+    return smoothed, true, total, g_b, float(sums[:, 4].max())
 
 
 def slope(f, m, y, t=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge"):
@@ -110,6 +142,8 @@ def slope(f, m, y, t=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge"):
     mu = as_number("mu", mu)
     require_scale("mu", mu)
     m = as_vector("m", m, n)
-    margins = Margins(f, m, np.zeros(0), np.zeros(0))
-    first, second = _slope(rows, margins, mu, loss_code(loss), as_number("t", t), line_parts(n))
+    margins = Margins(f, m, np.zeros(n), np.zeros(0), np.zeros(0))
+    first, second = _slope(
+        rows, margins, mu, loss_code(loss), as_number("t", t), line_parts(chunk_count(n, 2))
+    )
     return first, second

@@ -25,19 +25,24 @@ class Model(Protocol):
     name: str
     loss: int  # HINGE or SQUARE, of the fused pass
     smoothed: bool  # whether smoothing changes anything
+    smoothed_penalty: bool  # whether it changes R
     strong_convexity: float  # of R
 
-    def penalty(self, w: np.ndarray, smoothing: Smoothing) -> tuple[float, float]:
-        """R(w) and R_μ(w)."""
+    def penalty(
+        self, w: np.ndarray, smoothing: Smoothing, centre: Any = 0.0
+    ) -> tuple[float, float]:
+        """R(w) and R_μ(w), smoothed about this centre of its dual variable."""
 
-    def penalty_gradient(self, w: np.ndarray, smoothing: Smoothing, out: np.ndarray) -> None:
-        """out = ∇R_μ(w)."""
+    def penalty_gradient(
+        self, w: np.ndarray, smoothing: Smoothing, out: np.ndarray, centre: Any = 0.0
+    ) -> None:
+        """out = ∇R_μ(w); it is the dual variable, which may be the next centre."""
 
-    def penalty_curvature(self, w: np.ndarray, smoothing: Smoothing) -> Any:
+    def penalty_curvature(self, w: np.ndarray, smoothing: Smoothing, centre: Any = 0.0) -> Any:
         """The diagonal of ∇²R_μ(w), or the one number it consists of."""
 
     def penalty_slope(
-        self, w: np.ndarray, d: np.ndarray, t: float, smoothing: Smoothing
+        self, w: np.ndarray, d: np.ndarray, t: float, smoothing: Smoothing, centre: Any = 0.0
     ) -> tuple[float, float]:
         """The first two derivatives of R_μ(w + t d) by t."""
 

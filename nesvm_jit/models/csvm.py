@@ -10,19 +10,20 @@ class CSvm:
     name = "csvm"
     loss = HINGE
     smoothed = True
+    smoothed_penalty = False
     strong_convexity = 1.0
 
-    def penalty(self, w, smoothing):
+    def penalty(self, w, smoothing, centre=0.0):
         half = 0.5 * float(w @ w)
         return half, half
 
-    def penalty_gradient(self, w, smoothing, out):
+    def penalty_gradient(self, w, smoothing, out, centre=0.0):
         out[:] = w
 
-    def penalty_curvature(self, w, smoothing):
+    def penalty_curvature(self, w, smoothing, centre=0.0):
         return 1.0
 
-    def penalty_slope(self, w, d, t, smoothing):
+    def penalty_slope(self, w, d, t, smoothing, centre=0.0):
         square = float(d @ d)
         return float(w @ d) + t * square, square
 

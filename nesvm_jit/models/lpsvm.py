@@ -12,22 +12,23 @@ class LpSvm:
     name = "lpsvm"
     loss = HINGE
     smoothed = True
+    smoothed_penalty = True
     strong_convexity = 0.0
 
-    def penalty(self, w, smoothing):
-        mu = smoothing.penalty
-        size = np.abs(w)
-        u = np.minimum(size / mu, 1.0)  # of |w|: the median with −1 and 1 has the sign of w
-        return float(size.sum()), float((u * (size - 0.5 * mu * u)).sum())
+    def penalty(self, w, smoothing, centre=0.0):
+        u = np.clip(centre + w / smoothing.penalty, -1.0, 1.0)
+        away = u - centre
+        return float(np.abs(w).sum()), float(u @ w - 0.5 * smoothing.penalty * (away @ away))
 
-    def penalty_gradient(self, w, smoothing, out):
-        np.clip(w / smoothing.penalty, -1.0, 1.0, out=out)
+    def penalty_gradient(self, w, smoothing, out, centre=0.0):
+        np.clip(centre + w / smoothing.penalty, -1.0, 1.0, out=out)
 
-    def penalty_curvature(self, w, smoothing):
-        return np.where(np.abs(w) < smoothing.penalty, 1.0 / smoothing.penalty, 0.0)
+    def penalty_curvature(self, w, smoothing, centre=0.0):
+        inside = np.abs(centre + w / smoothing.penalty) < 1.0
+        return np.where(inside, 1.0 / smoothing.penalty, 0.0)
 
-    def penalty_slope(self, w, d, t, smoothing):
-        at = (w + t * d) / smoothing.penalty
+    def penalty_slope(self, w, d, t, smoothing, centre=0.0):
+        at = centre + (w + t * d) / smoothing.penalty
         first = float(d @ np.clip(at, -1.0, 1.0))
         inside = d[np.abs(at) < 1.0]
         return first, float(inside @ inside) / smoothing.penalty

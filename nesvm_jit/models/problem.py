@@ -1,13 +1,13 @@
 """A model on data: what solvers evaluate. One evaluation is one pass over the rows."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..jit import chunk_count
 from ..kernels.hessian import _hessian, hessian_parts
 from ..kernels.line import Margins, _slope, _step, line_parts
-from ..kernels.sums import _accumulate, _accumulate_change, _margins, _row_norms
+from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
 from ..matrix import Matrix, shape
 from .base import Model, Smoothing
@@ -53,6 +53,8 @@ class LinearProblem:
         self._gradient = np.zeros(p + bias)
         self._loss = self._total = self._ascent_b = 0.0
         self._squared = 0.0  # Σ α²/(4c), which is the loss where α = 2cr
+        self._share = 1.0  # the largest α/c
+        self._penalty_centre: np.ndarray | float = 0.0
         self._judged: np.ndarray | None = None
         self._spectral: dict[str, float] = {}
         self._margins: Margins | None = None
@@ -80,14 +82,16 @@ class LinearProblem:
         self._stepped, self._judged, self._squared = False, None, self._loss
         return self._evaluation(w, smoothing, smoothed)
 
-    def _evaluation(self, w: np.ndarray, smoothing: Smoothing, smoothed: float) -> Evaluation:
+    def _evaluation(
+        self, w: np.ndarray, smoothing: Smoothing, smoothed: float, centre: Any = 0.0
+    ) -> Evaluation:
         """F_μ, ∇F_μ and P from the sums over rows just made."""
         g = self._gradient
-        self.model.penalty_gradient(w, smoothing, g[: self.n_features])
+        self.model.penalty_gradient(w, smoothing, g[: self.n_features], centre)
         g[: self.n_features] -= self._ascent
         if self.bias:
             g[-1] = -self._ascent_b
-        penalty, penalty_smoothed = self.model.penalty(w, smoothing)
+        penalty, penalty_smoothed = self.model.penalty(w, smoothing, centre)
         return Evaluation(penalty_smoothed + smoothed, g, penalty + self._loss)
 
     # ------------------------------------------------------------ along a direction
@@ -100,16 +104,16 @@ class LinearProblem:
         w, b = self.split(v)
         _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
         self.passes += 1
-        self._margins.m[:] = 0.0
-        self._margins.weight[:] = 0.0
-        self._ascent[:] = 0.0
+        for a in (self._margins.m, self._margins.weight, self._margins.centre, self._ascent):
+            a[:] = 0.0
+        self._penalty_centre = 0.0
         return self.step(0.0, smoothing)
 
     def _make_room(self) -> None:
         if self._margins is None:
             n = self.n_rows
             self._margins = Margins(*(np.zeros(n) for _ in Margins._fields))
-            self._weight_before, self._line = np.zeros(n), line_parts(n)
+            self._line = line_parts(self._work.parts.shape[0])
             self._direction_at = np.zeros(self.n_variables)
 
     def aim(self, direction: np.ndarray) -> None:
@@ -126,7 +130,7 @@ class LinearProblem:
             self.rows, self._margins, smoothing.loss, self.model.loss, t, self._line
         )
         w, d = self.split(self.point)[0], self.split(self._direction_at)[0]
-        p1, p2 = self.model.penalty_slope(w, d, t, smoothing)
+        p1, p2 = self.model.penalty_slope(w, d, t, smoothing, self._penalty_centre)
         return first + p1, second + p2
 
     def step(self, t: float, smoothing: Smoothing) -> Evaluation:
@@ -135,15 +139,32 @@ class LinearProblem:
         assert margins is not None
         if t != 0.0:
             self.point += t * self._direction_at
-        self._weight_before[:] = margins.weight
-        smoothed, self._loss, self._total, self._ascent_b = _step(
-            self.rows, margins, smoothing.loss, self.model.loss, t, self._line
-        )
-        _accumulate_change(
-            self.X, margins.weight, self._weight_before, self._work.parts, self._ascent
+        smoothed, self._loss, self._total, self._ascent_b, self._share = _step(
+            self.X,
+            self.rows,
+            margins,
+            smoothing.loss,
+            self.model.loss,
+            t,
+            self._work.parts,
+            self._line,
+            self._ascent,
         )
         self._stepped, self._judged, self._squared = True, None, self._loss
-        return self._evaluation(self.split(self.point)[0], smoothing, smoothed)
+        w = self.split(self.point)[0]
+        return self._evaluation(w, smoothing, smoothed, self._penalty_centre)
+
+    def recentre(self, smoothing: Smoothing) -> None:
+        """Smooth about the dual variables of the last step from now on: steps on the dual that
+        are proximal, so that the optimum itself is reached at a μ that is not small."""
+        assert self._margins is not None
+        used = self.rows.c > 0.0
+        np.divide(self._alpha(), self.rows.c, out=self._margins.centre, where=used)
+        w = self.split(self.point)[0]
+        if self.model.smoothed_penalty:
+            centre = np.empty_like(w)
+            self.model.penalty_gradient(w, smoothing, centre, self._penalty_centre)
+            self._penalty_centre = centre
 
     def margins(self) -> np.ndarray:
         """x_i·w + b of every row, where the last step ended."""
@@ -161,7 +182,9 @@ class LinearProblem:
         _hessian(self.X, d, self._H_parts, self._H_w)
         self._H[:p, :p] = self._H_w
         diagonal = np.einsum("ii->i", self._H)
-        diagonal[:p] += self.model.penalty_curvature(self.split(self.point)[0], smoothing)
+        diagonal[:p] += self.model.penalty_curvature(
+            self.split(self.point)[0], smoothing, self._penalty_centre
+        )
         if self.bias:
             _accumulate(self.X, d, self._work.parts, self._H[p, :p])
             self._H[:p, p] = self._H[p, :p]
@@ -177,11 +200,14 @@ class LinearProblem:
         w, b = self.split(v)
         _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
         self.passes += 1
-        _, self._loss, _, _ = _step(self.rows, self._margins, 1.0, self.model.loss, 0.0, self._line)
+        self._loss = self._loss_of(self.residuals())
         self._judged, self._ascent[:] = alpha, direction
         self._total, self._squared = float(alpha.sum()), self._squares(alpha)
         value = self.model.penalty(w, EXACT)[0] + self._loss
         return Evaluation(value, self._gradient, value)
+
+    def _loss_of(self, r: np.ndarray) -> float:
+        return float(self.rows.c @ (np.maximum(r, 0.0) if self.model.loss == HINGE else r * r))
 
     def residuals(self) -> np.ndarray:
         """r = 1 − y f at the margins found last."""
@@ -189,8 +215,7 @@ class LinearProblem:
 
     def guess(self, w: np.ndarray, alpha: np.ndarray, r: np.ndarray) -> float:
         """The relative gap at w = Σ α y x if these residuals r were those of w."""
-        loss = np.maximum(r, 0.0) if self.model.loss == HINGE else r * r
-        objective = self.model.penalty(w, EXACT)[0] + float(self.rows.c @ loss)
+        objective = self.model.penalty(w, EXACT)[0] + self._loss_of(r)
         total, squares = float(alpha.sum()), self._squares(alpha)
         value, _ = self.model.dual_value(total, squares, w, 1.0)
         return (objective - value) / objective if objective > 0.0 else 0.0
@@ -219,7 +244,8 @@ class LinearProblem:
         """
         alpha = self._alpha()
         if not self.bias:
-            return self._scaled(alpha, self._total, self._squared, self._ascent)
+            share = self._share if self._stepped and self._judged is None else None
+            return self._scaled(alpha, self._total, self._squared, self._ascent, share)
         points = self.model.balanced(alpha, self.rows)
         directions = [self.direction(a) for a in points]
         mixed = []
@@ -246,13 +272,21 @@ class LinearProblem:
         """A feasible α and its value, added up afresh."""
         return self._scaled(alpha, float(alpha.sum()), self._squares(alpha), self.direction(alpha))
 
-    def _scaled(self, alpha, total: float, squares: float, direction: np.ndarray) -> DualPoint:
-        """The best feasible multiple of α."""
-        used = self.rows.c > 0.0
-        share = float((alpha[used] / self.rows.c[used]).max(initial=0.0))
+    def _scaled(
+        self,
+        alpha: np.ndarray,
+        total: float,
+        squares: float,
+        direction: np.ndarray,
+        share: float | None = None,
+    ) -> DualPoint:
+        """The best feasible multiple of α, whose largest α/c is `share`."""
+        if share is None:
+            used = self.rows.c > 0.0
+            share = float((alpha[used] / self.rows.c[used]).max(initial=0.0))
         most = 1.0 / share if share > 0.0 else 0.0
         value, t = self.model.dual_value(total, squares, direction, most)
-        return DualPoint(float(value), t * alpha)
+        return DualPoint(float(value), alpha if t == 1.0 else t * alpha)
 
     def direction(self, alpha: np.ndarray) -> np.ndarray:
         """Σ α_i y_i x_i."""

@@ -1,8 +1,10 @@
 """Semismooth Newton on the smoothed problem, with exact line search.
 
 F_μ is piecewise quadratic and only the rows with 0 < u_i < 1 bend it, so its Hessian is cheap and
-one step is exact within a piece. μ falls by halves: as soon as the gap owes more to μ than to
-F_μ not being minimal, the next μ pays.
+one step is exact within a piece. As soon as the gap owes more to smoothing than to F_μ not being
+minimal, the dual variables found become the centre that the next F_μ is smoothed about, and μ
+falls by half. With the centre at zero, as in the paper, w8a at C = 1 takes 3 × the steps to 1e-3
+and 6 × to 1e-6: there accuracy comes from a small μ alone, whose F_μ has kinks everywhere.
 """
 
 import numpy as np
@@ -13,7 +15,7 @@ from ..models.problem import LinearProblem
 from .run import Run
 
 FACTOR = 0.5
-ENOUGH = 0.4  # of what smoothing adds to the gap
+ENOUGH = 0.3  # of the gap
 SMALLEST = 1e-12  # of μ⁰
 NO_DESCENT = 1e-15  # of F_μ: a slope that rounding made
 LINE_ROUNDS = 60
@@ -36,19 +38,21 @@ def newton(problem: LinearProblem, v0: np.ndarray, start: Smoothing, run: Run) -
         while _settled(problem, found, descent):
             if not problem.model.smoothed or smoothing.loss <= SMALLEST * start.loss:
                 return
+            problem.recentre(smoothing)
             smoothing = Smoothing(*(FACTOR * mu for mu in smoothing))
             found = problem.step(0.0, smoothing)
             direction = _direction(problem, found.gradient, smoothing)
             descent = -float(found.gradient @ direction)
         problem.aim(direction)
-        found = problem.step(_line_search(problem, smoothing), smoothing)
+        found = problem.step(_line_search(problem, descent, smoothing), smoothing)
 
 
 def _settled(problem: LinearProblem, found, descent: float) -> bool:
     """Whether this μ has nothing left to give."""
     if descent <= NO_DESCENT * abs(found.value):
         return True
-    return problem.excess(problem.point, found) <= ENOUGH * (found.objective - found.value)
+    gap = found.objective - problem.bound_now()
+    return problem.excess(problem.point, found) <= ENOUGH * gap
 
 
 def _direction(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothing) -> np.ndarray:
@@ -70,12 +74,10 @@ def _direction(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothin
     return -gradient
 
 
-def _line_search(problem: LinearProblem, smoothing: Smoothing) -> float:
-    """The root of φ'(t), which is piecewise linear and never falls: Newton inside a bracket."""
-    first, _ = problem.slope(0.0, smoothing)
-    enough = LINE_EXACT * abs(first)
-    if first >= 0.0:
-        return 0.0
+def _line_search(problem: LinearProblem, descent: float, smoothing: Smoothing) -> float:
+    """The root of φ'(t), which is piecewise linear and never falls, from φ'(0) = −descent: Newton
+    inside a bracket."""
+    enough = LINE_EXACT * descent
     low, high, t = 0.0, np.inf, 1.0
     for _ in range(LINE_ROUNDS):
         first, second = problem.slope(t, smoothing)
