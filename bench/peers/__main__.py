@@ -1,13 +1,13 @@
-"""Measure what is not stored yet, then write docs/benchmarks.md."""
+"""Measure what is not stored yet, then write docs/benchmarks.md (of a part: build/bench)."""
 
 import argparse
 
-from ..common import machine_facts, note
+from ..common import DOCS, machine_facts, note
 from . import page
 from .curves import median
 from .datasets import is_real
 from .solvers import REFERENCE, SOLVERS
-from .store import load, save
+from .store import FOLDER, load, save
 from .tasks import Task, all_tasks, quick_tasks
 from .worker import measure
 
@@ -56,7 +56,7 @@ def main() -> None:
     if not options.write_only:
         for i, task in enumerate(tasks, start=1):
             measure_task(task, f"[{i}/{len(tasks)}]", options.fresh)
-    page.write(tasks)
+    page.write(tasks, FOLDER.parent if options.quick or options.only else DOCS)
 
 
 if __name__ == "__main__":

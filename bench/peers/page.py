@@ -3,7 +3,7 @@
 import math
 from pathlib import Path
 
-from ..common import DOCS, note, table, write_page
+from ..common import note, table, write_page
 from . import plots, targets
 from .curves import LEVELS, Curve, Outcome, fastest, median, nearest, off, proven, short, time_to
 from .solvers import REFERENCE, SOLVERS
@@ -154,7 +154,7 @@ def _plots(outcomes: list[Outcome], folder: Path) -> str:
     return "\n\n".join(parts)
 
 
-def write(tasks: list[Task], folder: Path = DOCS) -> None:
+def write(tasks: list[Task], folder: Path) -> None:
     """Write the page, and the plots next to it."""
     by_task = gather(tasks)
     outcomes = list(by_task.values())
