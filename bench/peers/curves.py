@@ -39,6 +39,11 @@ class Outcome:
                 self.bound = max(self.bound, p["bound"] if p["bound"] is not None else -math.inf)
 
     @property
+    def name(self) -> str:
+        """The task's name as shown."""
+        return self.task.named(self.data)
+
+    @property
     def gap(self) -> float:
         """How far below the best objective the optimum may still lie, relatively."""
         return (self.best - self.bound) / self.best

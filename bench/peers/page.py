@@ -105,7 +105,7 @@ def _losses(outcomes: list[Outcome]) -> str:
             name = min(peers, key=peers.get, default=None)
             if name and peers[name] < ours:
                 mine = ms(ours) if math.isfinite(ours) else "not certified"
-                rows.append((o.task.name, short(level), name, ms(peers[name]), mine))
+                rows.append((o.name, short(level), name, ms(peers[name]), mine))
     if not rows:
         return "Nowhere in what was measured."
     return table(rows, ("problem", "level", "fastest peer", "its ms", "our ms"))
@@ -120,7 +120,7 @@ def _bounds(outcomes: list[Outcome]) -> str:
         f"run to 1e-8 of at most 60 s. Of {len(outcomes)} problems the two are within 1e-7 of each "
         f"other in {len(outcomes) - len(loose) - len(broken)}"
     )
-    rows = [(o.task.name, f"{o.gap:.1e}") for o in loose + broken]
+    rows = [(o.name, f"{o.gap:.1e}") for o in loose + broken]
     if not rows:
         return text + "."
     warning = " A negative figure is a bound that a peer refutes." if broken else ""
@@ -131,12 +131,12 @@ def _versions(tasks: list[Task]) -> str:
     """The versions measured, and who was skipped or stopped and why."""
     versions, notices = {}, []
     for solver in SOLVERS:
-        found = [(task, r) for task in tasks if (r := load(task, solver))]
-        versions.update({(r["package"], r["version"]): None for _, r in found})
+        found = [r for task in tasks if (r := load(task, solver))]
+        versions.update({(r["package"], r["version"]): None for r in found})
         reasons = {solver.missing(task) for task in tasks}
         if not found and any("installed" in (reason or "") for reason in reasons):
             notices.append(f"- {solver.NAME}: skipped, not installed")
-        notices += [f"- {solver.NAME}, {t.name}: {r['notice']}" for t, r in found if r["notice"]]
+        notices += [f"- {solver.NAME}, {r['task']}: {r['notice']}" for r in found if r["notice"]]
     shown = ", ".join(f"{package} {number}" for package, number in versions)
     return "\n".join([shown + ".", *([""] if notices else []), *notices])
 
@@ -150,7 +150,7 @@ def _plots(outcomes: list[Outcome], folder: Path) -> str:
         except ImportError:
             note("matplotlib is not installed: no plots")
             return "matplotlib was not installed."
-        parts.append(f"![{o.task.name}](plots/{name})")
+        parts.append(f"![{o.name}](plots/{name})")
     return "\n\n".join(parts)
 
 
@@ -161,11 +161,12 @@ def write(tasks: list[Task], folder: Path) -> None:
     groups: dict[str, list[Outcome]] = {}
     for o in outcomes:
         groups.setdefault(o.task.group, []).append(o)
+    rows = targets.rows(by_task)
     demands = ("problem", "target", "measured", "")
     sections = [
         ("Method", METHOD),
         ("Versions", _versions(tasks)),
-        ("Targets", table(targets.rows(by_task), demands)),
+        ("Targets", table(rows, demands) if rows else "None for what was measured."),
         ("Where peers are faster", _losses(outcomes)),
         ("Spread over C", _spreads(by_task)),
         *((group, _times(found)) for group, found in groups.items()),

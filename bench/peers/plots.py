@@ -47,7 +47,7 @@ def draw(outcome: Outcome, names: list[str], path: Path) -> None:
         width = 2.4 if colour == COLOURS[0] else 1.4
         axes.plot(x, y, line, marker=marker, color=colour, label=name, lw=width, ms=6, alpha=0.9)
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="suboptimality")
-    axes.set_title(f"{outcome.task.group}, {outcome.data}, C = {outcome.task.C:g}", fontsize=11)
+    axes.set_title(outcome.name, fontsize=11)
     axes.grid(True, which="major", color="#DDDDDD", lw=0.7)
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)

@@ -17,8 +17,7 @@ def _slug(text: str) -> str:
 
 
 def _path(task: Task, solver):
-    name = f"{task.group} {label(task.data)} C {task.C:g}"
-    return FOLDER / f"{_slug(name)}--{_slug(solver.NAME)}.json"
+    return FOLDER / f"{_slug(task.named(label(task.data)))}--{_slug(solver.NAME)}.json"
 
 
 def version(package: str) -> str:
@@ -32,7 +31,7 @@ def version(package: str) -> str:
 def save(task: Task, solver, points: list[dict], notice: str | None) -> None:
     """Keep the points of a curve, and why it ends early if it does."""
     result = {
-        "task": task.name,
+        "task": task.named(label(task.data)),
         "data": label(task.data),
         "solver": solver.NAME,
         "package": solver.PACKAGE,

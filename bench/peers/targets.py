@@ -24,16 +24,16 @@ def _faster(outcome: Outcome, peer: str, level: float, aim: float) -> Row:
     ours = time_to(outcome.curves.get(OURS), outcome.best, level)
     rival = outcome.curves.get(peer)
     if rival is None or not rival.points:
-        return outcome.task.name, target, f"no figures of {peer}", "open"
+        return outcome.name, target, f"no figures of {peer}", "open"
     theirs = time_to(rival, outcome.best, level)
     if not math.isfinite(ours):
-        return outcome.task.name, target, "ours does not certify it", "missed"
+        return outcome.name, target, "ours does not certify it", "missed"
     if not math.isfinite(theirs):
         last = nearest(rival, outcome.best)
         reached = f"{short(off(last, outcome.best))} in {ms(median(last))} ms"
-        return outcome.task.name, target, f"{ms(ours)} ms; {peer} only {reached}", "met"
+        return outcome.name, target, f"{ms(ours)} ms; {peer} only {reached}", "met"
     measured = f"{theirs / ours:.2f} × ({ms(ours)} against {ms(theirs)} ms)"
-    return outcome.task.name, target, measured, verdict(theirs / ours, aim)
+    return outcome.name, target, measured, verdict(theirs / ours, aim)
 
 
 def _under(outcome: Outcome, peer: str, level: float) -> Row:
@@ -42,7 +42,7 @@ def _under(outcome: Outcome, peer: str, level: float) -> Row:
     ours = time_to(outcome.curves.get(OURS), outcome.best, level)
     target = f"certified {short(level)} before {peer} ends short of 1e-3"
     measured = f"{ms(ours) if math.isfinite(ours) else 'never'} against {ms(median(last))} ms"
-    return outcome.task.name, target, measured, verdict(median(last), ours)
+    return outcome.name, target, measured, verdict(median(last), ours)
 
 
 def _against_liblinear(outcome: Outcome) -> list[Row]:

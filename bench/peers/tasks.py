@@ -32,7 +32,11 @@ class Task:
 
     @property
     def name(self) -> str:
-        return f"{self.group}, {self.data}, C = {self.C:g}"
+        return self.named(self.data)
+
+    def named(self, data: str) -> str:
+        """The task's name with another name of its data."""
+        return f"{self.group}, {data}, C = {self.C:g}"
 
 
 def all_tasks() -> list[Task]:
