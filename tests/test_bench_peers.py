@@ -99,6 +99,11 @@ def test_spread_is_the_slowest_over_the_fastest_cost():
     assert math.isnan(targets.spread({}, "a9a", "nesvm-jit"))
 
 
+def test_lines_go_through_what_nothing_quicker_beats():
+    points = [(1.0, 0.5), (2.0, 0.7), (3.0, 0.1), (4.0, 0.1)]
+    assert plots.frontier(points) == [(1.0, 0.5), (3.0, 0.1)]
+
+
 def test_every_task_has_ours_and_a_peer_and_a_name_of_its_own():
     tasks = all_tasks()
     assert len({task.name for task in tasks}) == len(tasks)

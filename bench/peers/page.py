@@ -24,7 +24,8 @@ there are methods to choose from (HiGHS, RidgeClassifier), the fastest counts an
 
 Figures are milliseconds of solving with the data in memory, converted beforehand where a solver's
 interface allows it; from file to model, of a whole process. `—` is a level not reached, with the
-nearest result. LIBLINEAR ends at the limit of epochs that is built into it.
+nearest result. LIBLINEAR ends at the limit of epochs that is built into it; skglm gets more
+rounds and larger working sets than by default, with which it ends far off.
 
 The bias of LIBLINEAR, LinearSVC, snapml and rehline is penalised: with a bias they minimise another
 problem, and are judged by the true one, where the bias is free. LS-SVM is ½‖w‖² + C Σ r²;
@@ -142,7 +143,7 @@ def _versions(tasks: list[Task]) -> str:
 
 
 def _plots(outcomes: list[Outcome], folder: Path) -> str:
-    parts = ["Settings from loose to tight; down and to the left is better."]
+    parts = ["A mark per setting, a line through the best; down and to the left is better."]
     for o in filter(plots.is_plotted, outcomes):
         name = plots.file_name(o)
         try:

@@ -27,8 +27,13 @@ def file_name(outcome: Outcome) -> str:
     return "-".join([*filter(None, words), f"C{task.C:g}"]).replace(" ", "-") + ".svg"
 
 
+def frontier(points):
+    """Those of (seconds, suboptimality), by time, that come nearer than all quicker ones."""
+    return [p for i, p in enumerate(points) if all(p[1] < q[1] for q in points[:i])]
+
+
 def draw(outcome: Outcome, names: list[str], path: Path) -> None:
-    """A line per solver through its settings, by time; ImportError without matplotlib."""
+    """A mark per setting, a line per solver through those that nothing quicker of its own beats."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -41,11 +46,10 @@ def draw(outcome: Outcome, names: list[str], path: Path) -> None:
         if curve is None or not curve.points:
             continue
         points = sorted((median(p), max(off(p, outcome.best), FLOOR)) for p in curve.points)
-        x, y = zip(*points, strict=True)
-        methods = isinstance(curve.points[0]["setting"], str)  # no path from one to the next
-        line = "" if methods else "-"
         width = 2.4 if colour == COLOURS[0] else 1.4
-        axes.plot(x, y, line, marker=marker, color=colour, label=name, lw=width, ms=6, alpha=0.9)
+        axes.plot(*zip(*points, strict=True), marker, color=colour, ms=5, alpha=0.35)
+        nearest = zip(*frontier(points), strict=True)
+        axes.plot(*nearest, f"{marker}-", color=colour, label=name, lw=width, ms=6)
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="suboptimality")
     axes.set_title(outcome.name, fontsize=11)
     axes.grid(True, which="major", color="#DDDDDD", lw=0.7)
