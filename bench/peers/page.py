@@ -24,8 +24,8 @@ there are methods to choose from (HiGHS, RidgeClassifier), the fastest counts an
 
 Figures are milliseconds of solving with the data in memory, converted beforehand where a solver's
 interface allows it; from file to model, of a whole process. `—` is a level not reached, with the
-nearest result. LIBLINEAR ends at the limit of epochs that is built into it; skglm gets more
-rounds and larger working sets than by default, with which it ends far off.
+nearest result. LIBLINEAR ends at the limit of epochs that is built into it; skglm runs with
+its defaults and with more rounds from a larger working set, since the defaults often end far off.
 
 The bias of LIBLINEAR, LinearSVC, snapml and rehline is penalised: with a bias they minimise another
 problem, and are judged by the true one, where the bias is free. LS-SVM is ½‖w‖² + C Σ r²;
