@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow fuzz lint format docs bench-read bench-kernels bench-startup \
-	bench-solvers clean
+	bench-solvers bench-peers clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -54,6 +54,14 @@ docs: $(READY)
 
 bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-bench
 	$(BIN)/python -m bench.$*
+
+# one by one: a peer that cannot be installed here is skipped
+PEERS := liblinear-official snapml skglm rehline
+
+bench-peers: $(VENV)/.ready-bench
+	$(PIP) -e '.[plot]' || echo "no matplotlib: no plots"
+	for peer in $(PEERS); do $(PIP) $$peer || echo "$$peer cannot be installed: skipped"; done
+	$(BIN)/python -m bench.peers $(ARGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,40 @@
+"""One module per solver.
+
+NAME; PACKAGE, whose version is recorded; SETTINGS from loose to tight (words where they name
+methods: then the fastest counts); CERTIFIED, whether it proves its accuracy; `missing(task)`, why
+it cannot run, or None; `prepare(problem)` -> `fit(setting)` -> `Found`, or a function that makes
+one after the clock has stopped.
+"""
+
+from . import (
+    cli,
+    highs,
+    liblinear,
+    liblinear_file,
+    linear_svc,
+    linear_svc_file,
+    ours,
+    reference,
+    rehline,
+    ridge,
+    sgd,
+    skglm,
+    snapml,
+)
+
+SOLVERS = (
+    ours,
+    liblinear,
+    linear_svc,
+    sgd,
+    snapml,
+    skglm,
+    rehline,
+    ridge,
+    highs,
+    cli,
+    liblinear_file,
+    linear_svc_file,
+)
+REFERENCE = reference
+BY_NAME = {solver.NAME: solver for solver in (REFERENCE, *SOLVERS)}

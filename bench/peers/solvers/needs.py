@@ -1,0 +1,14 @@
+"""Why a solver cannot run a task."""
+
+import importlib.util
+
+
+def lacking(package: str, task, *, models=("csvm",), bias=True, from_file=False) -> str | None:
+    """None, or what the module `package` does not do or that it is not installed."""
+    if task.from_file != from_file or task.kernel != "linear" or task.model not in models:
+        return "another problem"
+    if task.bias and not bias:
+        return "no bias"
+    if importlib.util.find_spec(package) is None:
+        return f"{package} is not installed"
+    return None
