@@ -1,6 +1,6 @@
 """`nesvm_jit.solve`: one binary problem, checked at the edge, solved and certified."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -19,6 +19,8 @@ from .solvers import (
     Limits,
     Method,
     Run,
+    chain,
+    choose,
     coordinate,
     homotopy,
     nesvm,
@@ -29,7 +31,6 @@ from .solvers import (
 WEIGHT_VECTORS = 8  # as long as w, that a solver holds at least
 LARGEST = 1e140  # of n · C · ‖x‖²: its square is still a number
 FARTHEST = 1e50  # of an entry of w⁰ or w⋆
-WIDEST_NEWTON = 2000  # features: beyond, factorising the Hessian costs more than it saves
 NEWTON_START = 4.0  # μ⁰: the first Hessian sees every row, the active set shrinks gently from there
 
 
@@ -47,7 +48,8 @@ class Solution:
     certified: bool  # gap ≤ tol
     n_iter: int
     status: str  # converged, iteration_limit, time_limit, interrupted
-    solver: str
+    solver: str  # the engine that finished
+    why: str  # it was chosen
     model: str
     margins: np.ndarray  # x_i·w + b of every training row
     history: dict[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
@@ -163,42 +165,42 @@ def _solve_narrow(X, y, c, settings: Settings, start: Start) -> Solution:
         first = first._replace(loss=settings.nu)
     if not max(problem.lipschitz("paper", first), n * float(c.max())) <= LARGEST:
         raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
-    run = Run(problem, limits(settings))
-    engine = _engine(settings, p)
-    work: Callable[[], object]
-    if engine == "newton":
+    run = Run(problem, limits(settings), engine=settings.solver)
+    if settings.solver == "auto":
+        run.engine, run.why = choose(X, settings.model, bool(v0.any()))
+    run_to_the_end(run, partial(_work, problem, v0, centre, first, settings, run))
+    point = v0 if run.best is None else run.best
+    if run.status != "converged":  # the last dual points may be those of another point
+        problem.place(point, run.smoothing or first)
+        run.certify()
+    run.settle(problem.review(point))
+    w, b = problem.split(point)
+    found = {"w": w.copy(), "beta": None, "b": b, "margins": problem.margins()}
+    return solution(run, settings, **found)
+
+
+def _work(problem: LinearProblem, v0, centre, first: Smoothing, settings: Settings, run: Run):
+    """Run the engine chosen."""
+    if run.engine == "chain":
+        chain(problem, settings.seed, run)
+    elif run.engine == "newton":
         begin = Smoothing(NEWTON_START, NEWTON_START)
-        work = partial(newton, problem, v0, _warm(problem, v0, begin), run)
-    elif engine == "coordinate":
+        newton(problem, v0, _warm(problem, v0, begin), run)
+    elif run.engine == "coordinate":
         alpha0 = None
         if v0.any():  # the dual point that w⁰ leads to
             problem.evaluate(v0, _warm(problem, v0, first))
             alpha0 = problem.dual().alpha
-        work = partial(coordinate, problem, alpha0, problem.split(v0)[1], settings.seed, run)
-    elif engine == "nesvm":
-        work = partial(nesvm, problem, v0, centre, first, _method(settings), run)
+        coordinate(problem, alpha0, problem.split(v0)[1], settings.seed, run)
+    elif run.engine == "nesvm":
+        nesvm(problem, v0, centre, first, _method(settings), run)
     else:
         auto = settings.solver == "auto"
         first = _warm(problem, v0, first) if auto else first
         end = settings.mu_end or (1e-9 if auto else 0.01) * first.loss
         moving = auto if settings.moving_centre is None else settings.moving_centre
         stages = Continuation(first, end, settings.schedule or ("gap" if auto else "paper"), moving)
-        work = partial(homotopy, problem, v0, centre, stages, _method(settings), run)
-    run_to_the_end(run, work)
-    point = v0 if run.best is None else run.best
-    run.settle(problem.place(point, run.smoothing or first).objective)
-    w, b = problem.split(point)
-    found = {"w": w.copy(), "beta": None, "b": b, "margins": problem.margins()}
-    return solution(run, settings, engine, **found)
-
-
-def _engine(settings: Settings, p: int) -> str:
-    """The engine that `auto` stands for."""
-    if settings.solver != "auto":
-        return settings.solver
-    if p <= WIDEST_NEWTON:
-        return "newton"
-    return "homotopy" if settings.model == "lpsvm" else "coordinate"
+        homotopy(problem, v0, centre, stages, _method(settings), run)
 
 
 def _warm(problem: LinearProblem, v0: np.ndarray, first: Smoothing) -> Smoothing:
@@ -230,7 +232,7 @@ def run_to_the_end(run: Run, work) -> None:
         run.status = "interrupted"
 
 
-def solution(run: Run, settings: Settings, engine: str, **found) -> Solution:
+def solution(run: Run, settings: Settings, **found) -> Solution:
     """What a finished run found, with its certificate."""
     assert run.alpha is not None
     return Solution(
@@ -241,7 +243,8 @@ def solution(run: Run, settings: Settings, engine: str, **found) -> Solution:
         certified=bool(run.gap <= run.limits.tol),
         n_iter=run.rounds,
         status=run.status or "converged",
-        solver=engine,
+        solver=run.engine,
+        why=run.why,
         model=settings.model,
         history=run.history(),
         **found,

@@ -1,4 +1,4 @@
-"""Bit operations that numba has no names for; plain Python twins serve when it is off."""
+"""Operations that numba has no names for; plain Python twins serve when it is off."""
 
 import sys
 
@@ -39,6 +39,25 @@ _cttz = _count_intrinsic("cttz")
 _ctlz = _count_intrinsic("ctlz")
 
 
+@intrinsic
+def _prefetch(typingctx, array, index):
+    def codegen(context, builder, signature, args):
+        cells = context.make_array(signature.args[0])(context, builder, args[0])
+        pointer = ir.IntType(8).as_pointer()
+        word = ir.IntType(32)
+        at = builder.bitcast(builder.gep(cells.data, [args[1]]), pointer)
+        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
+        fetch = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
+        builder.call(fetch, [at, *(ir.Constant(word, v) for v in (0, 3, 1))])  # read, keep, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), codegen
+
+
+def prefetch(array, index):
+    """Ask for the cell `index` of a flat, contiguous array; a wrong index is no fault."""
+
+
 def load8(text, pos):
     """text[pos:pos+8] as one little-endian number; the caller has checked that they are there."""
     return np.uint64(int.from_bytes(text[pos : pos + 8].tobytes(), sys.byteorder))
@@ -68,3 +87,8 @@ def _(x):
 @overload(leading_zeros)
 def _(x):
     return lambda x: _ctlz(x)
+
+
+@overload(prefetch)
+def _(array, index):
+    return lambda array, index: _prefetch(array, index)

@@ -58,19 +58,22 @@ def solve_kernel(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings) ->
     problem = KernelProblem(_rows(X, settings, budget), y, c, settings.bias, loss)
     run = Run(problem, limits(settings))
     if settings.model == "csvm":
-        engine, work = "coordinate", partial(pairwise, problem, None, run)
+        run.engine, work = "coordinate", partial(pairwise, problem, None, run)
     else:
-        engine, work = "newton", partial(least_squares, problem, budget, run)
+        run.engine, work = "newton", partial(least_squares, problem, budget, run)
+    if settings.solver == "auto":
+        run.why = f"the engine of {settings.model} with a kernel"
     run_to_the_end(run, work)
     point = np.zeros(len(y) + 1) if run.best is None else run.best
     beta, b = problem.split(point)
     if not np.array_equal(beta, problem.beta) or (loss == SQUARE and not c.all()):
         problem.place(beta)
     found = {"w": None, "beta": beta.copy(), "b": b, "margins": problem.f + b}
+    run.certify()
     run.settle(problem.evaluate(point).objective)
     if run.dual > run.objective + INDEFINITE * abs(run.objective):
         raise InputError(NOT_SEMIDEFINITE)
-    return solution(run, settings, engine, **found)
+    return solution(run, settings, **found)
 
 
 def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:

@@ -41,6 +41,7 @@ def calls(X) -> dict[str, Callable]:
         "accumulate_change": partial(kernels.accumulate_change, X, a, y, w.copy()),
         "sweep": partial(kernels.sweep, X, y, w),
         "hessian": partial(kernels.hessian, X, a),
+        "hessian_diagonal": partial(kernels.hessian_diagonal, X, a),
         "hessian_times": partial(kernels.hessian_times, X, a, w),
         "gram float64": partial(kernels.gram, X),
         "gram float32": partial(kernels.gram, X, dtype=np.float32),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from nesvm_jit import InputError, kernels, warm
-from nesvm_jit.kernels.coordinate import Dual, Epoch, _dual_epoch
+from nesvm_jit.kernels import coordinate
 from nesvm_jit.matrix import as_matrix
 from scipy.sparse import csr_matrix
 
@@ -76,34 +76,68 @@ def test_slope_along_a_direction(threads, loss):
         assert kernels.slope(f, m, y, t, c, s, 0.3, loss) == pytest.approx(expect, rel=1e-11)
 
 
+def dual_of(y, alpha, lower, upper, d, curvature):
+    """The packed rows of a dual, whose residuals are not known yet."""
+    dual = coordinate.dual_rows(len(y))
+    dual[:, :6] = np.stack(np.broadcast_arrays(y, alpha, lower, upper, d, curvature), axis=1)
+    return dual
+
+
+def flat(X):
+    return X.reshape(-1) if isinstance(X, np.ndarray) else X.data
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_dual_epoch(kind, share):
     X, y, _, d = draw(kind)
     n, p = X.shape
     upper = np.where(np.arange(n) % 5, 0.3, 0.0)  # some rows cost nothing
-    starts, size = np.array([6, 0, 3, *range(9, n, 3)]), 3
-    order = [i for first in starts for i in range(first, min(first + size, n))]
-    for lower in (np.zeros(n), np.where(upper > 0, -np.inf, 0.0)):
-        expect = oracle.dual_epoch(
-            X, y, 0.5 * upper, lower, upper, d, order, share, np.ones(p), 0.2
-        )
-        squares = oracle.row_norms(X)[0] ** 2
+    order = np.random.default_rng(1).permutation(n)
+    squares = oracle.row_norms(X)[0] ** 2
+    M = as_matrix(X)
+    for free in (False, True):
+        lower, high = np.zeros(n), upper
+        if free:  # α of a squared loss, 1/(2c) on its diagonal
+            lower, high = (np.where(upper > 0, s * np.inf, 0.0) for s in (-1, 1))
+            d = d + 0.1
         curvature = np.where(squares + d + share > 0, squares + d + share, 1.0)
-        dual = Dual(0.5 * upper, lower, upper, d, curvature, np.zeros(n))
-        w, before = np.ones(p), Epoch(np.inf, -np.inf, 0.2)
-        fixed = (as_matrix(X), y, dual, np.arange(n), starts, size, before, share)
-        *_, b = _dual_epoch(*fixed, np.zeros(n, dtype=bool), w)
-        for got, want in zip((dual.alpha, w, b, dual.residual), expect, strict=True):
+        expect = oracle.dual_epoch(X, y, 0.5 * upper, lower, high, d, order, share, np.ones(p), 0.2)
+        dual, w = dual_of(y, 0.5 * upper, lower, high, d, curvature), np.ones(p)
+        before = coordinate.Epoch(np.inf, -np.inf, 0.2, 1.0, 2.0, 3.0, 4.0)
+        found, kept = coordinate._dual_epoch(M, flat(M), dual, order.copy(), before, share, w)
+        alpha, r = dual[:, coordinate.ALPHA], dual[:, coordinate.RESIDUAL]
+        assert kept == n
+        for got, want in zip((alpha, w, found.b, r), expect, strict=True):
             np.testing.assert_allclose(got, want, **TIGHT)
+        change = alpha - 0.5 * upper
+        assert found.total == pytest.approx(1.0 + change.sum())
+        assert found.excess == pytest.approx(2.0 + change @ y)
+        assert found.squares == pytest.approx(3.0 + d @ (alpha**2 - 0.25 * upper**2))
+        with np.errstate(all="ignore"):
+            loss = np.where(high == np.inf, 0.5 * r**2 / d, upper * np.maximum(r, 0.0))
+        assert found.loss == pytest.approx(4.0 + loss.sum())
 
 
 def test_rows_whose_gradient_points_far_out_are_set_aside():
     X, y = as_matrix(np.array([[1.0], [3.0], [0.5]])), np.ones(3)
-    dual = Dual(np.zeros(3), np.zeros(3), np.ones(3), np.zeros(3), np.ones(3), np.zeros(3))
-    aside, w = np.zeros(3, dtype=bool), np.array([1.0])
-    everyone = (np.arange(3), np.array([0]), 3)
-    _dual_epoch(X, y, dual, *everyone, Epoch(0.5, -0.5, 0.0), 0.0, aside, w)
-    assert aside.tolist() == [False, True, False]  # r = 0, −2, 0.5
+    dual, order = dual_of(y, 0.0, 0.0, 1.0, 0.0, 1.0), np.arange(3)
+    before = coordinate.Epoch(0.5, -0.5, 0.0, 0.0, 0.0, 0.0, 0.0)
+    _, kept = coordinate._dual_epoch(X, flat(X), dual, order, before, 0.0, np.array([1.0]))
+    assert order[:kept].tolist() == [0, 2]  # r = 0, −2, 0.5
+
+
+def test_shuffles_are_fair_and_those_of_their_seed():
+    counts = np.zeros((5, 5))
+    state, again = np.array([7], np.uint64), np.array([7], np.uint64)
+    for _ in range(2000 if not PURE else 100):
+        order, same = np.arange(5), np.arange(5)
+        coordinate._shuffle(order, state)
+        coordinate._shuffle(same, again)
+        assert order.tolist() == same.tolist()
+        assert sorted(order) == list(range(5))
+        counts[np.arange(5), order] += 1
+    share = counts / counts[0].sum()
+    assert np.abs(share - 0.2).max() < (0.05 if not PURE else 0.2)
 
 
 def test_sweep_where_no_row_or_every_row_is_active(kind):
@@ -134,6 +168,8 @@ def test_hessian(kind, threads):
     X, _, w, d = draw(kind)
     np.testing.assert_allclose(kernels.hessian(X, d), oracle.hessian(X, d), **TIGHT)
     np.testing.assert_allclose(kernels.hessian_times(X, d, w), oracle.hessian(X, d) @ w, **TIGHT)
+    diagonal = np.diagonal(oracle.hessian(X, d))
+    np.testing.assert_allclose(kernels.hessian_diagonal(X, d), diagonal, **TIGHT)
 
 
 @pytest.mark.parametrize("density", [0.05, 0.9])

@@ -34,17 +34,19 @@ def costs(y, C, class_weight=None):
     return C * np.array([(class_weight or {}).get(int(k), 1.0) for k in y])
 
 
-@pytest.fixture(params=["newton", "homotopy", "coordinate"])
+@pytest.fixture(params=["chain", "newton", "iterated", "homotopy", "coordinate"])
 def engine(request, monkeypatch):
-    """All engines that `auto` chooses from."""
+    """All engines that `auto` chooses from, Newton's with H factorised and iterated."""
 
-    def choose(settings, p):
-        if settings.solver != "auto":
-            return settings.solver
-        return "homotopy" if settings.model == "lpsvm" else request.param
+    def choose(X, model, warm):
+        if request.param in ("newton", "iterated"):
+            return "newton", "tested"
+        return ("homotopy" if model == "lpsvm" else request.param), "tested"
 
-    if request.param != "newton":
-        monkeypatch.setattr(nesvm_jit.binary, "_engine", choose)
+    if request.param == "iterated":
+        monkeypatch.setattr(nesvm_jit.solvers.direction, "WIDEST", 0)
+    if request.param != "chain":
+        monkeypatch.setattr(nesvm_jit.binary, "choose", choose)
     return request.param
 
 

@@ -5,7 +5,7 @@ underscore, in the module of the kernel, is the compiled loop that solvers call.
 """
 
 from .gram import gram
-from .hessian import hessian, hessian_times
+from .hessian import hessian, hessian_diagonal, hessian_times
 from .line import slope
 from .projection import project_hinge, project_l1
 from .sums import accumulate, accumulate_change, margins, row_norms
@@ -17,6 +17,7 @@ __all__ = [
     "accumulate_change",
     "gram",
     "hessian",
+    "hessian_diagonal",
     "hessian_times",
     "margins",
     "project_hinge",

@@ -139,6 +139,49 @@ def _hessian_times(X, d, v, parts, out):
     _collect(parts, False, out)
 
 
+def _dense_squares(X, i, a, g):
+    for j in range(X.shape[1]):
+        g[j] += a * X[i, j] * np.float64(X[i, j])
+
+
+def _csr_squares(X, i, a, g):
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        g[X.indices[k]] += a * X.data[k] * np.float64(X.data[k])
+
+
+def row_squares(X, i, a, g):
+    """g += a x_i∘x_i."""
+    return _dense_squares(X, i, a, g) if isinstance(X, np.ndarray) else _csr_squares(X, i, a, g)
+
+
+@overload(row_squares)
+def _row_squares(X, i, a, g):
+    return _dense_squares if isinstance(X, types.Array) else _csr_squares
+
+
+@helper
+def _diagonal_rows(X, d, lo, hi, g):
+    clear(g)
+    for i in range(lo, hi):
+        if d[i] != 0.0:
+            row_squares(X, i, d[i], g)
+
+
+@kernel
+def _diagonal_parts(X, d, parts):
+    n, _ = shape(X)
+    n_chunks = parts.shape[0]
+    for k in prange(n_chunks):
+        lo, hi = chunk_bounds(n, n_chunks, k)
+        _diagonal_rows(X, d, lo, hi, parts[k])
+
+
+def _hessian_diagonal(X, d, parts, out):
+    """out_j = Σ d_i x_ij² over the rows with d_i ≠ 0."""
+    _diagonal_parts(X, d, parts)
+    _collect(parts, False, out)
+
+
 def hessian_parts(X) -> np.ndarray:
     """Room for the partial sums of `_hessian`; few chunks, since each has p² cells."""
     n, p = shape(X)
@@ -168,4 +211,13 @@ def hessian_times(X, d, v, out=None):
     n, p = shape(X)
     out = output("out", out, (p,))
     _hessian_times(X, _as_curvature(d, n), as_vector("v", v, p), row_sums(X), out)
+    return out
+
+
+def hessian_diagonal(X, d, out=None):
+    """The diagonal of Xᵀ diag(d) X, which is what its products are preconditioned with."""
+    X = as_matrix(X)
+    n, p = shape(X)
+    out = output("out", out, (p,))
+    _hessian_diagonal(X, _as_curvature(d, n), row_sums(X), out)
     return out

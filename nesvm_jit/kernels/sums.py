@@ -4,10 +4,11 @@ do not depend on the number of threads."""
 import numpy as np
 
 from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
-from ..matrix import as_matrix, as_number, as_vector, output, row_axpy, row_dot, shape
+from ..matrix import Csr, as_matrix, as_number, as_vector, output, row_axpy, row_dot, shape
 from ..matrix import row_norms as _norms_of_row
 
 COLUMNS = 4096  # columns a thread adds up at a time
+PARTS = 4  # entries of X for each partial sum, at least
 
 
 @helper
@@ -34,7 +35,10 @@ def _collect(parts, keep, out):
 def row_sums(X) -> np.ndarray:
     """Room for the partial sums of Σ a_i x_i; kernels that run in rounds are given one."""
     n, p = shape(X)
-    return partial_sums(chunk_count(n, p), p)
+    n_chunks = chunk_count(n, p)
+    if isinstance(X, Csr):  # adding the parts up must cost less than making them
+        n_chunks = min(n_chunks, max(2, len(X.data) // (PARTS * max(p, 1))))
+    return partial_sums(n_chunks, p)
 
 
 @kernel

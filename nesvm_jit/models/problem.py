@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..jit import chunk_count
-from ..kernels.hessian import _hessian, hessian_parts
+from ..kernels.hessian import _hessian, _hessian_diagonal, _hessian_times, hessian_parts
 from ..kernels.line import Margins, _slope, _step, line_parts
 from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
@@ -56,6 +56,7 @@ class LinearProblem:
         self._share = 1.0  # the largest α/c
         self._penalty_centre: np.ndarray | float = 0.0
         self._judged: np.ndarray | None = None
+        self._fresh: tuple[np.ndarray, float] | None = None  # a point and P there
         self._spectral: dict[str, float] = {}
         self._margins: Margins | None = None
         self._H: np.ndarray | None = None
@@ -96,8 +97,11 @@ class LinearProblem:
 
     # ------------------------------------------------------------ along a direction
 
-    def place(self, v: np.ndarray, smoothing: Smoothing) -> Evaluation:
-        """Start steps at v: the same as `evaluate`, in two passes that later steps build on."""
+    def place(
+        self, v: np.ndarray, smoothing: Smoothing, alpha: np.ndarray | None = None
+    ) -> Evaluation:
+        """Start steps at v: the same as `evaluate`, smoothed about α (or zero), in two passes that
+        later steps build on."""
         self._make_room()
         assert self._margins is not None
         self.point = v.copy()
@@ -106,8 +110,14 @@ class LinearProblem:
         self.passes += 1
         for a in (self._margins.m, self._margins.weight, self._margins.centre, self._ascent):
             a[:] = 0.0
-        self._penalty_centre = 0.0
+        self._penalty_centre, self._fresh = 0.0, None
+        if alpha is not None:
+            self._centre_on(alpha)
         return self.step(0.0, smoothing)
+
+    def _centre_on(self, alpha: np.ndarray) -> None:
+        assert self._margins is not None
+        np.divide(alpha, self.rows.c, out=self._margins.centre, where=self.rows.c > 0.0)
 
     def _make_room(self) -> None:
         if self._margins is None:
@@ -157,9 +167,7 @@ class LinearProblem:
     def recentre(self, smoothing: Smoothing) -> None:
         """Smooth about the dual variables of the last step from now on: steps on the dual that
         are proximal, so that the optimum itself is reached at a μ that is not small."""
-        assert self._margins is not None
-        used = self.rows.c > 0.0
-        np.divide(self._alpha(), self.rows.c, out=self._margins.centre, where=used)
+        self._centre_on(self._alpha())
         w = self.split(self.point)[0]
         if self.model.smoothed_penalty:
             centre = np.empty_like(w)
@@ -188,10 +196,42 @@ class LinearProblem:
         if self.bias:
             _accumulate(self.X, d, self._work.parts, self._H[p, :p])
             self._H[:p, p] = self._H[p, :p]
-            # where no row is active b has no curvature; then a little of what it could have
-            most = self.model.curvature_scale(smoothing) * self._curvature_sum
-            self._H[p, p] = max(float(d.sum()), 1e-8 * most)
+            self._H[p, p] = self._bias_curvature(d, smoothing)
         return self._H
+
+    def hessian_times(self, v: np.ndarray, smoothing: Smoothing) -> np.ndarray:
+        """∇²F_μ v at the point."""
+        assert self._margins is not None
+        p, d = self.n_features, self._margins.curvature
+        out = np.zeros(self.n_variables)
+        w, b = self.split(v)
+        _hessian_times(self.X, d, w, self._work.parts, out[:p])
+        self.passes += 1
+        at = self.split(self.point)[0]
+        out[:p] += self.model.penalty_curvature(at, smoothing, self._penalty_centre) * w
+        if self.bias:
+            out[:p] += b * self._bias_column
+            out[p] = float(self._bias_column @ w) + b * self._bias_curvature(d, smoothing)
+        return out
+
+    def hessian_diagonal(self, smoothing: Smoothing) -> np.ndarray:
+        """The diagonal of ∇²F_μ at the point; it prepares for `hessian_times` there too."""
+        assert self._margins is not None
+        p, d = self.n_features, self._margins.curvature
+        out = np.zeros(self.n_variables)
+        _hessian_diagonal(self.X, d, self._work.parts, out[:p])
+        at = self.split(self.point)[0]
+        out[:p] += self.model.penalty_curvature(at, smoothing, self._penalty_centre)
+        if self.bias:
+            self._bias_column = np.zeros(p)
+            _accumulate(self.X, d, self._work.parts, self._bias_column)
+            out[p] = self._bias_curvature(d, smoothing)
+        return out
+
+    def _bias_curvature(self, d: np.ndarray, smoothing: Smoothing) -> float:
+        """Σ d; where no row is active, a little of what b's curvature could be."""
+        most = self.model.curvature_scale(smoothing) * self._curvature_sum
+        return max(float(d.sum()), 1e-8 * most)
 
     def judge(self, v: np.ndarray, alpha: np.ndarray, direction: np.ndarray) -> Evaluation:
         """P at v in one pass; `dual` then speaks of this α, whose Σ α y x is `direction`."""
@@ -200,23 +240,34 @@ class LinearProblem:
         w, b = self.split(v)
         _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
         self.passes += 1
-        self._loss = self._loss_of(self.residuals())
+        self._loss = self.loss_of(self.residuals())
         self._judged, self._ascent[:] = alpha, direction
         self._total, self._squared = float(alpha.sum()), self._squares(alpha)
         value = self.model.penalty(w, EXACT)[0] + self._loss
+        self._fresh = v.copy(), value
         return Evaluation(value, self._gradient, value)
 
-    def _loss_of(self, r: np.ndarray) -> float:
+    def review(self, v: np.ndarray) -> float:
+        """P at v by margins added up afresh, unless those of the last `judge` are just these."""
+        if self._fresh is None or not np.array_equal(self._fresh[0], v):
+            self._make_room()
+            w, b = self.split(v)
+            _margins(self.X, w, b, chunk_count(self.n_rows, 1), self.margins())
+            self.passes += 1
+            self._fresh = v, self.model.penalty(w, EXACT)[0] + self.loss_of(self.residuals())
+        return self._fresh[1]
+
+    def loss_of(self, r: np.ndarray) -> float:
+        """Σ c loss(r)."""
         return float(self.rows.c @ (np.maximum(r, 0.0) if self.model.loss == HINGE else r * r))
 
     def residuals(self) -> np.ndarray:
         """r = 1 − y f at the margins found last."""
         return 1.0 - self.rows.y * self.margins()
 
-    def guess(self, w: np.ndarray, alpha: np.ndarray, r: np.ndarray) -> float:
-        """The relative gap at w = Σ α y x if these residuals r were those of w."""
-        objective = self.model.penalty(w, EXACT)[0] + self._loss_of(r)
-        total, squares = float(alpha.sum()), self._squares(alpha)
+    def guess(self, w: np.ndarray, loss: float, total: float, squares: float) -> float:
+        """The relative gap at w = Σ α y x if this were its loss, from Σα and Σ α²/(4c)."""
+        objective = self.model.penalty(w, EXACT)[0] + loss
         value, _ = self.model.dual_value(total, squares, w, 1.0)
         return (objective - value) / objective if objective > 0.0 else 0.0
 

@@ -1,5 +1,6 @@
 """Solvers: each minimises a problem of `models` and reports to a `Run`."""
 
+from .auto import chain, choose
 from .coordinate import coordinate
 from .homotopy import SCHEDULES, Continuation, homotopy, warm_smoothing
 from .nesvm import Method, nesvm
@@ -12,6 +13,8 @@ __all__ = [
     "Limits",
     "Method",
     "Run",
+    "chain",
+    "choose",
     "coordinate",
     "homotopy",
     "nesvm",

@@ -6,14 +6,24 @@ like any other, and b⁰ is renewed after every epoch.
 
 import numpy as np
 
-from ..kernels.coordinate import Dual, Epoch, _dual_epoch
+from ..kernels.coordinate import (
+    ALPHA,
+    CURVATURE,
+    DIAGONAL,
+    LABEL,
+    LOWER,
+    RESIDUAL,
+    UPPER,
+    Epoch,
+    _dual_epoch,
+    _shuffle,
+    dual_rows,
+)
 from ..kernels.sweep import HINGE
-from ..matrix import row_bytes
 from ..models.base import Smoothing
 from ..models.problem import LinearProblem
 from .run import Run
 
-RUN_BYTES = 1 << 14  # of rows visited one after the other
 SPREAD = 0.1  # of gradients, at which rows set aside are looked at again; then less
 TIGHTER = 0.1
 EARLY = 0.5  # of the estimate that promised too much
@@ -22,66 +32,93 @@ UNSMOOTHED = Smoothing(0.0, 0.0)
 
 
 def coordinate(
-    problem: LinearProblem, alpha0: np.ndarray | None, b0: float, seed: int, run: Run
-) -> None:
-    """Raise the dual from α⁰ and b⁰, epoch by epoch, until the run ends.
+    problem: LinearProblem,
+    alpha0: np.ndarray | None,
+    b0: float,
+    seed: int,
+    run: Run,
+    patience: float = np.inf,
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Raise the dual from α⁰ and b⁰, epoch by epoch, until the run ends, or until more epochs than
+    `patience` seem to be left. Returns the point [w; b], α and the gap as far as it is known.
 
     P costs a pass over all rows: it is taken when the residuals seen on the way promise that the
     tolerance is reached, now and then, and at the end.
     """
-    rng = np.random.default_rng(seed)
-    n, y = problem.n_rows, problem.rows.y
+    n, X = problem.n_rows, problem.X
+    state = np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64)
     share = problem.mean_square() if problem.bias else 0.0
     dual = _start(problem, alpha0, share)
+    flat = X.reshape(-1) if isinstance(X, np.ndarray) else X.data
     v = np.zeros(problem.n_variables)
     w, _ = problem.split(v)
-    w[:] = problem.direction(dual.alpha)
+    if alpha0 is not None:
+        w[:] = problem.direction(dual[:, ALPHA])
     if not w.any():  # what is known without a pass
         run.best, run.objective = v.copy(), float(problem.rows.c.sum())
-    at_once = int(max(1, min(64, RUN_BYTES // max(1, row_bytes(problem.X)))))
-    everyone = np.arange(n)
-    active, aside = everyone, np.zeros(n, dtype=bool)
-    epoch, spread = Epoch(np.inf, -np.inf, b0), SPREAD
+    order = active = np.arange(n)
+    epoch, spread = _sums(problem, dual, b0), SPREAD
     promise, next_look = run.limits.tol, FIRST_LOOK
+    before = 1.0
     while True:
-        starts = np.arange(0, len(active), at_once)
-        rng.shuffle(starts)
-        highest, lowest, b = _dual_epoch(
-            problem.X, y, dual, active, starts, at_once, epoch, share, aside, w
-        )
+        _shuffle(active, state)
+        epoch, kept = _dual_epoch(X, flat, dual, active, Epoch(*epoch), share, w)
         problem.passes += len(active) / n
+        highest, lowest, b, total, excess, squares, loss = epoch
         if problem.bias:
-            b += share * float(dual.alpha @ y)  # b⁰ ← b
+            b += share * excess  # b⁰ ← b
             v[-1] = b
-        gap = problem.guess(w, dual.alpha, dual.residual)
+        gap = problem.guess(w, loss, total, 0.5 * squares)
         done = run.passed()
         if done or gap <= promise or run.rounds >= next_look:
-            found = problem.judge(v, dual.alpha, w)
-            dual.residual[:] = problem.residuals()
+            alpha = dual[:, ALPHA].copy()
+            found = problem.judge(v, alpha, w)
+            dual[:, RESIDUAL] = problem.residuals()
             if run.enter(v, found, UNSMOOTHED) or done:
-                return
+                return v, alpha, run.gap
             promise, next_look = EARLY * min(promise, gap), int(LATER * run.rounds) + 1
-            active, epoch = everyone, Epoch(np.inf, -np.inf, b)
-            continue
-        if highest - lowest > spread:
-            active = active[~aside[active]]
-        elif len(active) < n:
-            active, highest, lowest = everyone, np.inf, -np.inf
+            epoch, kept = _sums(problem, dual, b), n
+        elif highest - lowest > spread:
+            above = highest if highest > 0.0 else np.inf
+            below = lowest if lowest < 0.0 else -np.inf
+            epoch = Epoch(above, below, b, *epoch[3:])
         else:
-            spread *= TIGHTER
-        epoch = Epoch(highest if highest > 0.0 else np.inf, lowest if lowest < 0.0 else -np.inf, b)
+            spread *= TIGHTER if len(active) == n else 1.0
+            epoch, kept = Epoch(np.inf, -np.inf, b, *epoch[3:]), n
+        if left(gap, before, run.limits.tol) > patience:
+            return v, dual[:, ALPHA].copy(), gap
+        before = gap
+        if kept == n:
+            order[:] = np.arange(n)
+        active = order[:kept]
 
 
-def _start(problem: LinearProblem, alpha0: np.ndarray | None, share: float) -> Dual:
+def left(gap: float, before: float, tol: float) -> float:
+    """How many epochs are left if the gap goes on to fall as in the last one."""
+    if gap <= tol:
+        return 0.0
+    return np.log(gap / tol) / np.log(before / gap) if gap < before else np.inf
+
+
+def _sums(problem: LinearProblem, dual: np.ndarray, b: float) -> Epoch:
+    """An epoch that leaves everyone in play, with the sums added up afresh."""
+    alpha, d = dual[:, ALPHA], dual[:, DIAGONAL]
+    sums = float(alpha.sum()), float(alpha @ problem.rows.y), float(d @ alpha**2)
+    return Epoch(np.inf, -np.inf, b, *sums, problem.loss_of(dual[:, RESIDUAL]))
+
+
+def _start(problem: LinearProblem, alpha0: np.ndarray | None, share: float) -> np.ndarray:
     """α⁰ inside its bounds, and what every row needs."""
     c = problem.rows.c
     hinge = problem.model.loss == HINGE
-    lower = np.zeros_like(c) if hinge else np.where(c > 0.0, -np.inf, 0.0)
-    upper = c if hinge else np.where(c > 0.0, np.inf, 0.0)
-    diagonal = np.zeros_like(c)
+    dual = dual_rows(problem.n_rows)
+    dual[:, LABEL], dual[:, RESIDUAL] = problem.rows.y, 1.0
+    dual[:, LOWER] = 0.0 if hinge else np.where(c > 0.0, -np.inf, 0.0)
+    dual[:, UPPER] = c if hinge else np.where(c > 0.0, np.inf, 0.0)
     if not hinge:
-        diagonal[c > 0.0] = 0.5 / c[c > 0.0]
-    alpha = np.zeros_like(c) if alpha0 is None else np.clip(alpha0, lower, upper)
-    curvature = problem.squares() + diagonal + share
-    curvature[curvature == 0.0] = 1.0
-    return Dual(alpha, lower, upper, diagonal, curvature, np.ones_like(c))
+        dual[c > 0.0, DIAGONAL] = 0.5 / c[c > 0.0]
+    if alpha0 is not None:
+        dual[:, ALPHA] = np.clip(alpha0, dual[:, LOWER], dual[:, UPPER])
+    curvature = problem.squares() + dual[:, DIAGONAL] + share
+    dual[:, CURVATURE] = np.where(curvature == 0.0, 1.0, curvature)
+    return dual

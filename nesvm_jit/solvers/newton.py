@@ -8,10 +8,10 @@ and 6 × to 1e-6: there accuracy comes from a small μ alone, whose F_μ has kin
 """
 
 import numpy as np
-from scipy.linalg import cho_solve
 
 from ..models.base import Smoothing
 from ..models.problem import LinearProblem
+from .direction import direction
 from .run import Run
 
 FACTOR = 0.5
@@ -20,30 +20,36 @@ SMALLEST = 1e-12  # of μ⁰
 NO_DESCENT = 1e-15  # of F_μ: a slope that rounding made
 LINE_ROUNDS = 60
 LINE_EXACT = 1e-4  # of the slope at the start
-RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
 
 
-def newton(problem: LinearProblem, v0: np.ndarray, start: Smoothing, run: Run) -> None:
-    """Minimise F_μ by Newton steps for μ = μ⁰, μ⁰/2, … until the run is done."""
+def newton(
+    problem: LinearProblem,
+    v0: np.ndarray,
+    start: Smoothing,
+    run: Run,
+    alpha0: np.ndarray | None = None,
+) -> None:
+    """Minimise F_μ, smoothed about α⁰ (or zero) at first, by Newton steps for μ = μ⁰, μ⁰/2, …
+    until the run is done."""
     smoothing = start
-    found = problem.place(v0, smoothing)
+    found = problem.place(v0, smoothing, alpha0)
     while True:
         worth = (found.objective - problem.bound_now()) <= run.limits.tol * found.objective
         # with a bias a dual point costs two passes; then only where it may end the run
         certify = True if worth or not problem.bias else None
         if run.record(problem.point, found, smoothing, certify):
             return
-        direction = _direction(problem, found.gradient, smoothing)
-        descent = -float(found.gradient @ direction)
+        step = direction(problem, found.gradient, smoothing)
+        descent = -float(found.gradient @ step)
         while _settled(problem, found, descent):
             if not problem.model.smoothed or smoothing.loss <= SMALLEST * start.loss:
                 return
             problem.recentre(smoothing)
             smoothing = Smoothing(*(FACTOR * mu for mu in smoothing))
             found = problem.step(0.0, smoothing)
-            direction = _direction(problem, found.gradient, smoothing)
-            descent = -float(found.gradient @ direction)
-        problem.aim(direction)
+            step = direction(problem, found.gradient, smoothing)
+            descent = -float(found.gradient @ step)
+        problem.aim(step)
         found = problem.step(_line_search(problem, descent, smoothing), smoothing)
 
 
@@ -53,25 +59,6 @@ def _settled(problem: LinearProblem, found, descent: float) -> bool:
         return True
     gap = found.objective - problem.bound_now()
     return problem.excess(problem.point, found) <= ENOUGH * gap
-
-
-def _direction(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothing) -> np.ndarray:
-    """−H⁻¹g; H is ridged until it can be factorised (LP-SVM's may be singular)."""
-    H = problem.hessian(smoothing)
-    diagonal = np.einsum("ii->i", H)
-    scale = float(diagonal.max(initial=0.0))
-    added = 0.0
-    for ridge in RIDGES:
-        diagonal += (ridge - added) * scale
-        added = ridge
-        try:
-            factor = np.linalg.cholesky(H)  # scipy's would hold up the other threads of Python
-        except np.linalg.LinAlgError:
-            continue
-        direction = -cho_solve((factor, True), gradient, check_finite=False)
-        if np.isfinite(direction).all() and float(direction @ gradient) < 0.0:
-            return direction
-    return -gradient
 
 
 def _line_search(problem: LinearProblem, descent: float, smoothing: Smoothing) -> float:

@@ -45,6 +45,8 @@ class Run:
     problem: Problem
     limits: Limits
     status: str = ""
+    engine: str = ""
+    why: str = "asked for"  # this engine was chosen
     rounds: int = 0
     best: np.ndarray | None = None
     objective: float = float("inf")
@@ -128,7 +130,6 @@ class Run:
     def settle(self, objective: float) -> None:
         """End with the best point evaluated afresh, and its bound added up afresh too."""
         self.objective = objective
-        self.certify()
         assert self.alpha is not None
         self.dual, self.alpha = self.problem.value_of(self.alpha)
 

@@ -1,0 +1,52 @@
+"""`auto`: which engine suits a linear problem, and coordinate steps that hand over to Newton's.
+
+Decisions rest on shape, model and the gaps seen, never on clocks or threads: a problem has one
+answer.
+"""
+
+from ..matrix import Csr, Matrix, shape
+from ..models.base import Smoothing
+from ..models.problem import LinearProblem
+from .coordinate import coordinate
+from .direction import WIDEST
+from .newton import newton
+from .run import Run
+
+NEWTON_STEPS = 8  # about as many as are left where coordinate steps stall
+BLAS = 16.0  # products while one is added to a sparse place
+ACTIVE = 0.5  # of the rows bend F_μ in an average step
+FAR, NEAR = 1.0, 0.25  # μ to go on from a dual point whose gap is above or below ...
+FAR_OFF = 0.3
+
+
+def choose(X: Matrix, model: str, warm: bool) -> tuple[str, str]:
+    """The engine for a linear problem, started warm or cold, and the reason for it."""
+    p = shape(X)[1]
+    if p > WIDEST and model == "lpsvm":
+        return "homotopy", f"{p} features are too many for the Hessian that lpsvm needs"
+    if p > WIDEST:
+        return "coordinate", f"{p} features are too many for a Hessian, so row by row"
+    if model == "csvm" and not warm:
+        return "chain", ""
+    return "newton", f"{p} features are few enough to factorise the Hessian"
+
+
+def patience(X: Matrix) -> float:
+    """How many epochs of coordinate steps cost as much as Newton's steps to the end."""
+    n, p = shape(X)
+    cells = float(len(X.data)) if isinstance(X, Csr) else float(n) * p
+    outer = min(0.5 * cells * cells / max(n, 1), 0.5 * n * p * p / BLAS)
+    step = 2.0 * cells + ACTIVE * outer + p**3 / 24.0
+    return NEWTON_STEPS * step / (4.0 * max(cells, 1.0))  # a row at random costs twice its pass
+
+
+def chain(problem: LinearProblem, seed: int, run: Run) -> None:
+    """Coordinate steps while they pay, then Newton's from the dual point they found."""
+    run.engine, run.why = "coordinate", "epochs of coordinate steps sufficed"
+    v, alpha, gap = coordinate(problem, None, 0.0, seed, run, patience(problem.X))
+    if run.done:
+        return
+    epochs = f"{run.rounds} {'epoch' if run.rounds == 1 else 'epochs'} of coordinate steps"
+    run.engine, run.why = "newton", f"after {epochs} the gap, {gap:.0e} then, fell too slowly"
+    mu = FAR if gap > FAR_OFF else NEAR
+    newton(problem, v, Smoothing(mu, mu), run, alpha)
