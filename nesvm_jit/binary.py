@@ -25,6 +25,7 @@ from .solvers import (
     homotopy,
     nesvm,
     newton,
+    smoothing_from,
     warm_smoothing,
 )
 
@@ -173,10 +174,22 @@ def _solve_narrow(X, y, c, settings: Settings, start: Start) -> Solution:
     if run.status != "converged":  # the last dual points may be those of another point
         problem.place(point, run.smoothing or first)
         run.certify()
+    if machine.smoothed_penalty:
+        point = _sparsest(problem, point, run, run.smoothing or first)
     run.settle(problem.review(point))
     w, b = problem.split(point)
     found = {"w": w.copy(), "beta": None, "b": b, "margins": problem.margins()}
     return solution(run, settings, **found)
+
+
+def _sparsest(problem: LinearProblem, point: np.ndarray, run: Run, last: Smoothing) -> np.ndarray:
+    """The point with exact zeros, if its gap is still within the tolerance or what it was."""
+    before = run.objective
+    for zeros in problem.sparser(point, last):
+        run.objective = problem.review(zeros)
+        if run.objective <= before or run.gap <= run.limits.tol:
+            return zeros
+    return point
 
 
 def _work(problem: LinearProblem, v0, centre, first: Smoothing, settings: Settings, run: Run):
@@ -185,12 +198,13 @@ def _work(problem: LinearProblem, v0, centre, first: Smoothing, settings: Settin
         chain(problem, settings.seed, run)
     elif run.engine == "newton":
         begin = Smoothing(NEWTON_START, NEWTON_START)
-        newton(problem, v0, _warm(problem, v0, begin), run)
+        alpha0 = _dual_start(problem, v0, _warm(problem, v0, begin))
+        if alpha0 is not None:
+            P = problem.review(v0)
+            begin = smoothing_from((P - problem.value_of(alpha0).value) / P)
+        newton(problem, v0, begin, run, alpha0)
     elif run.engine == "coordinate":
-        alpha0 = None
-        if v0.any():  # the dual point that w⁰ leads to
-            problem.evaluate(v0, _warm(problem, v0, first))
-            alpha0 = problem.dual().alpha
+        alpha0 = _dual_start(problem, v0, _warm(problem, v0, first))
         coordinate(problem, alpha0, problem.split(v0)[1], settings.seed, run)
     elif run.engine == "nesvm":
         nesvm(problem, v0, centre, first, _method(settings), run)
@@ -201,6 +215,14 @@ def _work(problem: LinearProblem, v0, centre, first: Smoothing, settings: Settin
         moving = auto if settings.moving_centre is None else settings.moving_centre
         stages = Continuation(first, end, settings.schedule or ("gap" if auto else "paper"), moving)
         homotopy(problem, v0, centre, stages, _method(settings), run)
+
+
+def _dual_start(problem: LinearProblem, v0: np.ndarray, smoothing: Smoothing) -> np.ndarray | None:
+    """The dual point that a warm start leads to; none from zero."""
+    if not v0.any() or not problem.model.smoothed:
+        return None
+    problem.evaluate(v0, smoothing)
+    return problem.dual().alpha
 
 
 def _warm(problem: LinearProblem, v0: np.ndarray, first: Smoothing) -> Smoothing:

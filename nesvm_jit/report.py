@@ -40,6 +40,7 @@ def training(machine, solver: str, seconds: dict[str, float]) -> dict[str, Any]:
         "model": record.model,
         "kernel": record.kernel,
         "solver": problems[0]["solver"] if solver == "auto" else solver,
+        "why": problems[0]["why"],
         "n_samples": record.extra["n_samples"],
         "n_features": machine.n_features,
         "n_classes": len(machine.classes),

@@ -177,6 +177,11 @@ solver = several(
     ),
     click.option("--time-limit", type=float, metavar="S", help="Seconds of solving."),
     click.option(
+        "--warm-start",
+        metavar="MODEL",
+        help="Start from the linear machine in this file, of another C perhaps.",
+    ),
+    click.option(
         "--seed",
         type=click.IntRange(min=0),
         default=0,

@@ -28,7 +28,7 @@ from .progress import Progress
 @options.threads
 @options.quiet
 @options.as_json
-def train(training_file, model_file, folds, features, float32, quiet, as_json, **given):
+def train(training_file, model_file, folds, features, float32, warm_start, quiet, as_json, **given):
     """Train a machine on TRAINING_FILE (LIBSVM text, compressed or not, `-` for standard input)
     and write it to MODEL_FILE (default: the file's name with `.model`, in this folder).
 
@@ -46,9 +46,14 @@ def train(training_file, model_file, folds, features, float32, quiet, as_json, *
     from .. import report
     from ..files.training import read_training
     from ..machine.crossval import cross_validate
+    from ..machine.machine import load_model
     from ..machine.train import train as fit
 
     settings = options.training_options(given)
+    if folds and warm_start:
+        raise click.UsageError("--warm-start and --folds do not go together")
+    warm = load_model(warm_start) if warm_start else None
+    features = warm.n_features if warm and features is None else features
     target = "" if folds else _model_name(training_file, model_file)
     if target:
         if as_json and options.is_stdout(target):
@@ -74,7 +79,7 @@ def train(training_file, model_file, folds, features, float32, quiet, as_json, *
             click.echo(f"Cross Validation Accuracy = {100 * found.accuracy:g}%")
         return
     with Progress(settings["tol"], wanted=not silent) as callback:
-        machine = fit(X, y, callback=callback, **settings)
+        machine = fit(X, y, callback=callback, warm=warm, **settings)
     seconds["solve"] = time.perf_counter() - began
     began = time.perf_counter()
     _save(machine, target)

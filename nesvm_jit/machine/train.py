@@ -80,7 +80,7 @@ def train(
     one_of("multiclass", how, ("ovo", "ovr"))
     c = costs(C, y, order, sample_weight, class_weight)
     problems = _problems(y, order, how)
-    _check_warm(warm, p, len(problems))
+    _check_warm(warm, p, len(problems), order)
     job = _Job(X, y, c, order, checked, bool(probability), seed)
     found = job.run(problems, warm)
     return _machine(job, how, found)
@@ -197,7 +197,7 @@ def _subset(X: Matrix, rows: np.ndarray, kernel: str) -> Matrix:
     return as_matrix(dense[np.ix_(rows, rows)])
 
 
-def _check_warm(warm, p: int, n_problems: int) -> None:
+def _check_warm(warm, p: int, n_problems: int, order: np.ndarray) -> None:
     if not isinstance(warm, (Machine, type(None))):
         raise InputError(f"warm must be a Machine, got {warm!r:.60}")
     if warm is None or warm.record.weights is None:
@@ -207,6 +207,11 @@ def _check_warm(warm, p: int, n_problems: int) -> None:
         raise InputError(
             f"the machine to start from must have {p} features and {n_problems} problems, "
             f"got {features} and {problems}"
+        )
+    if not np.array_equal(warm.classes, order):
+        raise InputError(
+            f"the machine to start from must have the classes {order.tolist()!s:.60} in this "
+            f"order, got {warm.classes.tolist()!s:.60}"
         )
 
 
@@ -282,6 +287,7 @@ def _certificate(job: _Job, f: Found) -> dict[str, Any]:
         "iterations": s.n_iter,
         "status": s.status,
         "solver": s.solver,
+        "why": s.why,
         "n_support": int(np.count_nonzero(s.alpha)),
         "seconds": round(f.seconds, 6),
     }

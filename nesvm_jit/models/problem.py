@@ -1,5 +1,6 @@
 """A model on data: what solvers evaluate. One evaluation is one pass over the rows."""
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from .base import Model, Smoothing
 
 EXACT = Smoothing(1.0, 1.0)  # where only true values count
 POWER_ROUNDS = 100
+SMALL = (1e-2, 1e-3, 1e-4, 1e-6)  # of the largest weight
 POWER_MARGIN = 1.01  # power iteration comes from below; the descent test guards what is left
 
 
@@ -106,8 +108,9 @@ class LinearProblem:
         assert self._margins is not None
         self.point = v.copy()
         w, b = self.split(v)
-        _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
-        self.passes += 1
+        if self._fresh is None or not np.array_equal(self._fresh[0], v):
+            _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
+            self.passes += 1
         for a in (self._margins.m, self._margins.weight, self._margins.centre, self._ascent):
             a[:] = 0.0
         self._penalty_centre, self._fresh = 0.0, None
@@ -256,6 +259,17 @@ class LinearProblem:
             self.passes += 1
             self._fresh = v, self.model.penalty(w, EXACT)[0] + self.loss_of(self.residuals())
         return self._fresh[1]
+
+    def sparser(self, v: np.ndarray, smoothing: Smoothing) -> Iterator[np.ndarray]:
+        """v with more or fewer exact zeros: where ℓ1's |u| < 1, as the optimum has them, or
+        else where w is small."""
+        w, _ = self.split(v)
+        size = np.abs(w)
+        undecided = self.model.penalty_curvature(w, smoothing, self._penalty_centre) > 0.0
+        for zero in (undecided, *(size <= share * size.max(initial=0.0) for share in SMALL)):
+            out = v.copy()
+            self.split(out)[0][zero] = 0.0
+            yield out
 
     def loss_of(self, r: np.ndarray) -> float:
         """Σ c loss(r)."""

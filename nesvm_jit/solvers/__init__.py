@@ -1,6 +1,6 @@
 """Solvers: each minimises a problem of `models` and reports to a `Run`."""
 
-from .auto import chain, choose
+from .auto import chain, choose, smoothing_from
 from .coordinate import coordinate
 from .homotopy import SCHEDULES, Continuation, homotopy, warm_smoothing
 from .nesvm import Method, nesvm
@@ -19,5 +19,6 @@ __all__ = [
     "homotopy",
     "nesvm",
     "newton",
+    "smoothing_from",
     "warm_smoothing",
 ]

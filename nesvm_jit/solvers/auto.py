@@ -12,6 +12,7 @@ from .direction import WIDEST
 from .newton import newton
 from .run import Run
 
+FEW_CELLS = 50_000  # of X: below, any start costs more than it saves
 NEWTON_STEPS = 8  # about as many as are left where coordinate steps stall
 BLAS = 16.0  # products while one is added to a sparse place
 ACTIVE = 0.5  # of the rows bend F_μ in an average step
@@ -26,15 +27,20 @@ def choose(X: Matrix, model: str, warm: bool) -> tuple[str, str]:
         return "homotopy", f"{p} features are too many for the Hessian that lpsvm needs"
     if p > WIDEST:
         return "coordinate", f"{p} features are too many for a Hessian, so row by row"
-    if model == "csvm" and not warm:
+    if model == "csvm" and not warm and _cells(X) > FEW_CELLS:
         return "chain", ""
     return "newton", f"{p} features are few enough to factorise the Hessian"
+
+
+def _cells(X: Matrix) -> int:
+    """Entries that are stored."""
+    return len(X.data) if isinstance(X, Csr) else X.size
 
 
 def patience(X: Matrix) -> float:
     """How many epochs of coordinate steps cost as much as Newton's steps to the end."""
     n, p = shape(X)
-    cells = float(len(X.data)) if isinstance(X, Csr) else float(n) * p
+    cells = float(_cells(X))
     outer = min(0.5 * cells * cells / max(n, 1), 0.5 * n * p * p / BLAS)
     step = 2.0 * cells + ACTIVE * outer + p**3 / 24.0
     return NEWTON_STEPS * step / (4.0 * max(cells, 1.0))  # a row at random costs twice its pass
@@ -48,5 +54,10 @@ def chain(problem: LinearProblem, seed: int, run: Run) -> None:
         return
     epochs = f"{run.rounds} {'epoch' if run.rounds == 1 else 'epochs'} of coordinate steps"
     run.engine, run.why = "newton", f"after {epochs} the gap, {gap:.0e} then, fell too slowly"
+    newton(problem, v, smoothing_from(gap), run, alpha)
+
+
+def smoothing_from(gap: float) -> Smoothing:
+    """Where Newton's steps go on from a dual point of this gap."""
     mu = FAR if gap > FAR_OFF else NEAR
-    newton(problem, v, Smoothing(mu, mu), run, alpha)
+    return Smoothing(mu, mu)

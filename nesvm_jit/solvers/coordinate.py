@@ -86,7 +86,9 @@ def coordinate(
             spread *= TIGHTER if len(active) == n else 1.0
             epoch, kept = Epoch(np.inf, -np.inf, b, *epoch[3:]), n
         if left(gap, before, run.limits.tol) > patience:
-            return v, dual[:, ALPHA].copy(), gap
+            alpha = dual[:, ALPHA].copy()
+            run.enter(v, problem.judge(v, alpha, w), UNSMOOTHED)
+            return v, alpha, gap
         before = gap
         if kept == n:
             order[:] = np.arange(n)

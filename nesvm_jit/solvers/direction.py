@@ -9,6 +9,7 @@ from ..models.problem import LinearProblem
 
 WIDEST = 2000  # columns of H: beyond, factorising costs more than it saves
 RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
+RIDGE = 1e-6  # of the largest entry on the diagonal
 FORCING = 0.05  # of ‖g‖ in the preconditioner's norm is left of the residual
 MOST_ROUNDS = 500
 
@@ -43,14 +44,17 @@ def iterated(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothing)
 
     Every d on the way is a direction of descent; near the end of the line few rounds suffice.
     """
-    scale = problem.hessian_diagonal(smoothing)
-    scale = 1.0 / np.maximum(scale, 1e-12 * float(scale.max(initial=0.0)) or 1.0)
+    diagonal = problem.hessian_diagonal(smoothing)
+    ridge = 0.0
+    if problem.model.strong_convexity == 0.0:  # H may be singular
+        ridge = RIDGE * float(diagonal.max(initial=0.0)) or 1.0
+    scale = 1.0 / (diagonal + ridge)
     d, residual = np.zeros_like(gradient), -gradient
     z = scale * residual
     p, rz = z.copy(), float(residual @ z)
     enough = FORCING**2 * rz
     for _ in range(MOST_ROUNDS):
-        Hp = problem.hessian_times(p, smoothing)
+        Hp = problem.hessian_times(p, smoothing) + ridge * p
         bend = float(p @ Hp)
         if bend <= 0.0:
             break
