@@ -71,12 +71,14 @@ class Solution:
 
 @dataclass(frozen=True)
 class Start:
-    """Where a linear solver starts and the prox-centre of the paper's methods; zero by default."""
+    """Where a linear solver starts and the prox-centre of the paper's methods; zero by default.
+    α⁰, a dual point, is what newton and coordinate start from best."""
 
     w0: Any = None
     b0: float = 0.0
     w_star: Any = None
     b_star: float = 0.0
+    alpha0: Any = None
 
     def of_features(self, kept: np.ndarray, p: int) -> "Start":
         """The same start for some of the p features."""
@@ -110,6 +112,7 @@ def solve(
     b0: float = 0.0,
     w_star: Any = None,
     b_star: float = 0.0,
+    alpha0: Any = None,
     **settings: Any,
 ) -> Solution:
     """Minimise R(w) + Σ c_i loss(1 − y_i(x_i·w + b)) for labels y of −1 and +1, or its kernel form.
@@ -124,7 +127,7 @@ def solve(
         raise InputError("X must have at least one row of each class")
     y = _labels(y, n)
     c = _costs(C, y, sample_weight, class_weight)
-    return solve_checked(X, y, c, checked, Start(w0, b0, w_star, b_star))
+    return solve_checked(X, y, c, checked, Start(w0, b0, w_star, b_star, alpha0))
 
 
 def solve_checked(
@@ -168,8 +171,9 @@ def _solve_narrow(X, y, c, settings: Settings, start: Start) -> Solution:
         raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
     run = Run(problem, limits(settings), engine=settings.solver)
     if settings.solver == "auto":
-        run.engine, run.why = choose(X, settings.model, bool(v0.any()))
-    run_to_the_end(run, partial(_work, problem, v0, centre, first, settings, run))
+        run.engine, run.why = choose(X, settings.model, bool(v0.any()) or start.alpha0 is not None)
+    alpha0 = None if start.alpha0 is None else np.clip(as_vector("alpha0", start.alpha0, n), 0.0, c)
+    run_to_the_end(run, partial(_work, problem, v0, centre, alpha0, first, settings, run))
     point = v0 if run.best is None else run.best
     if run.status != "converged":  # the last dual points may be those of another point
         problem.place(point, run.smoothing or first)
@@ -192,19 +196,23 @@ def _sparsest(problem: LinearProblem, point: np.ndarray, run: Run, last: Smoothi
     return point
 
 
-def _work(problem: LinearProblem, v0, centre, first: Smoothing, settings: Settings, run: Run):
+def _work(
+    problem: LinearProblem, v0, centre, alpha0, first: Smoothing, settings: Settings, run: Run
+):
     """Run the engine chosen."""
     if run.engine == "chain":
         chain(problem, settings.seed, run)
     elif run.engine == "newton":
         begin = Smoothing(NEWTON_START, NEWTON_START)
-        alpha0 = _dual_start(problem, v0, _warm(problem, v0, begin))
+        if alpha0 is None:
+            alpha0 = _dual_start(problem, v0, _warm(problem, v0, begin))
         if alpha0 is not None:
             P = problem.review(v0)
             begin = smoothing_from((P - problem.value_of(alpha0).value) / P)
         newton(problem, v0, begin, run, alpha0)
     elif run.engine == "coordinate":
-        alpha0 = _dual_start(problem, v0, _warm(problem, v0, first))
+        if alpha0 is None:
+            alpha0 = _dual_start(problem, v0, _warm(problem, v0, first))
         coordinate(problem, alpha0, problem.split(v0)[1], settings.seed, run)
     elif run.engine == "nesvm":
         nesvm(problem, v0, centre, first, _method(settings), run)

@@ -172,7 +172,7 @@ class _Job:
             if not all(left.values()):
                 scores[out] = 1.0 if left[1.0] else -1.0
                 continue
-            start = Start(solution.w, solution.b)
+            start = Start(solution.w, solution.b, alpha0=solution.alpha)
             fit = solve_checked(X, sign, c_k, _remaining(settings, began), start)
             scores[out] = fit.margins[out]
         return fit_sigmoid(scores[used], sign[used] > 0)
