@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from nesvm_jit.jit import chunk_count
 from nesvm_jit.kernels import gram
-from nesvm_jit.kernels.hessian import _hessian, _hessian_times, hessian_parts
+from nesvm_jit.kernels.hessian import _hessian, _hessian_times, hessian_parts, hessian_rooms
 from nesvm_jit.kernels.projection import _project_hinge, _project_l1
 from nesvm_jit.kernels.sums import (
     _accumulate,
@@ -136,7 +136,7 @@ def hessian_pair(X, u):
     M, p = as_matrix(X), X.shape[1]
     d = np.random.default_rng(4).uniform(0.5, 1.5, len(u)) * (u > 0)
     d1, H = d.astype(X.dtype), np.zeros((p, p))
-    ours = into(H, _hessian, M, d, hessian_parts(M), H)
+    ours = into(H, _hessian, M, d, hessian_parts(M), hessian_rooms(M), H)
     size = bytes_of(X) * (d > 0).mean()
     return Pair("hessian", size, ours, lambda: rivals.hessian(X, d1))
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from nesvm_jit import InputError, kernels, warm
+from nesvm_jit import InputError, jit, kernels, warm
 from nesvm_jit.kernels import coordinate
+from nesvm_jit.kernels.hessian import _hessian, hessian_parts, hessian_rooms
 from nesvm_jit.matrix import as_matrix
 from scipy.sparse import csr_matrix
 
@@ -168,6 +169,11 @@ def test_hessian(kind, threads):
     X, _, w, d = draw(kind)
     np.testing.assert_allclose(kernels.hessian(X, d), oracle.hessian(X, d), **TIGHT)
     np.testing.assert_allclose(kernels.hessian_times(X, d, w), oracle.hessian(X, d) @ w, **TIGHT)
+    M, H = as_matrix(X), np.zeros((X.shape[1], X.shape[1]))
+    with jit.one_blas_thread():
+        _hessian(M, d, hessian_parts(M), hessian_rooms(M, np.float32), H)
+    expect = oracle.hessian(X, d)
+    np.testing.assert_allclose(H, expect, rtol=1e-4, atol=1e-5 * np.abs(expect).max())
     diagonal = np.diagonal(oracle.hessian(X, d))
     np.testing.assert_allclose(kernels.hessian_diagonal(X, d), diagonal, **TIGHT)
 

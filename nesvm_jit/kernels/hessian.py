@@ -23,16 +23,16 @@ TILE = 256  # columns of H it fills at a time, of the lower triangle only
 
 
 @helper
-def _add_panel(panel, used, product, H):
+def _add_panel(panel, used, room, H):
     """H += PᵀP of the first `used` rows P of the panel, lower triangle, tile by tile."""
     p = H.shape[0]
-    columns = np.empty((p, used))
+    columns = room[: p * used].reshape(p, used)
     for j in range(p):
         for i in range(used):
             columns[j, i] = panel[i, j]
     for lo in range(0, p, TILE):
         hi = min(p, lo + TILE)
-        tile = product[: (hi - lo) * hi].reshape(hi - lo, hi)
+        tile = room[p * used : p * used + (hi - lo) * hi].reshape(hi - lo, hi)
         np.dot(columns[lo:hi], columns[:hi].T, tile)
         for i in range(lo, hi):
             for j in range(i + 1):
@@ -40,20 +40,19 @@ def _add_panel(panel, used, product, H):
 
 
 @helper
-def _panel_outer(X, d, lo, hi, H):
+def _panel_outer(X, d, lo, hi, room, H):
     p = H.shape[0]
-    panel = np.empty((PANEL, p))
-    product = np.empty(min(p, TILE) * p)
+    panel = room[: PANEL * p].reshape(PANEL, p)
     used = 0
     for i in range(lo, hi):
         if d[i] != 0.0:
-            row_load(X, i, np.sqrt(d[i]), panel[used])
+            row_load(X, i, room.dtype.type(np.sqrt(d[i])), panel[used])
             used += 1
             if used == PANEL:
-                _add_panel(panel, used, product, H)
+                _add_panel(panel, used, room[PANEL * p :], H)
                 used = 0
     if used > 0:
-        _add_panel(panel, used, product, H)
+        _add_panel(panel, used, room[PANEL * p :], H)
 
 
 @helper
@@ -68,45 +67,48 @@ def _thin_outer(X, d, lo, hi, H):
                     row[X.indices[b]] += v * X.data[b]
 
 
-def _dense_outer(X, d, lo, hi, H):
-    _panel_outer(X, d, lo, hi, H)
+def _dense_outer(X, d, lo, hi, room, H):
+    _panel_outer(X, d, lo, hi, room, H)
 
 
-def _csr_outer(X, d, lo, hi, H):
+def _csr_outer(X, d, lo, hi, room, H):
     # a third full, rows are worth spreading out: BLAS does 20 products while one is scattered
     p = H.shape[0]
     cells = np.float64(X.indptr[hi] - X.indptr[lo]) / max(hi - lo, 1)
     if THICK * cells * cells > np.float64(p) * p:
-        _panel_outer(X, d, lo, hi, H)
+        _panel_outer(X, d, lo, hi, room, H)
     else:
         _thin_outer(X, d, lo, hi, H)
 
 
-def rows_outer(X, d, lo, hi, H):
+def rows_outer(X, d, lo, hi, room, H):
     """H += Σ d_i x_i x_iᵀ over rows lo..hi with d_i ≠ 0, in the lower triangle."""
     outer = _dense_outer if isinstance(X, np.ndarray) else _csr_outer
-    return outer(X, d, lo, hi, H)
+    return outer(X, d, lo, hi, room, H)
 
 
 @overload(rows_outer)
-def _rows_outer(X, d, lo, hi, H):
+def _rows_outer(X, d, lo, hi, room, H):
     return _dense_outer if isinstance(X, types.Array) else _csr_outer
 
 
 @helper
-def _hessian_rows(X, d, lo, hi, cells, p):
+def _hessian_rows(X, d, lo, hi, cells, room, p):
     clear(cells)
-    rows_outer(X, d, lo, hi, cells[: p * p].reshape(p, p))
+    rows_outer(X, d, lo, hi, room, cells[: p * p].reshape(p, p))
 
 
 @kernel
-def _hessian(X, d, parts, H):
-    """H = Σ d_i x_i x_iᵀ; partial sums fill lower triangles, which are added and mirrored."""
+def _hessian(X, d, parts, rooms, H):
+    """H = Σ d_i x_i x_iᵀ; partial sums fill lower triangles, which are added and mirrored.
+
+    `rooms` is where dense rows are multiplied, in its precision; their sums are in float64.
+    """
     n, p = shape(X)
     n_chunks = parts.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
-        _hessian_rows(X, d, lo, hi, parts[k], p)
+        _hessian_rows(X, d, lo, hi, parts[k], rooms[k], p)
     for i in prange(p):
         for j in range(i + 1):
             total = 0.0
@@ -188,6 +190,13 @@ def hessian_parts(X) -> np.ndarray:
     return partial_sums(chunk_count(n, 8 * p * p), p * p)
 
 
+def hessian_rooms(X, dtype=np.float64) -> np.ndarray:
+    """Room for the dense products of `_hessian`: a panel, its transpose and a tile per chunk."""
+    n, p = shape(X)
+    cells = (2 * PANEL + min(p, TILE)) * p
+    return np.empty((chunk_count(n, 8 * p * p), cells), dtype)
+
+
 def _as_curvature(d, n: int) -> np.ndarray:
     d = as_vector("d", d, n)
     if (d < 0).any():
@@ -201,7 +210,7 @@ def hessian(X, d, out=None):
     n, p = shape(X)
     H = output("out", out, (p, p))
     with one_blas_thread():
-        _hessian(X, _as_curvature(d, n), hessian_parts(X), H)
+        _hessian(X, _as_curvature(d, n), hessian_parts(X), hessian_rooms(X), H)
     return H
 
 

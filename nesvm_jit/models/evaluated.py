@@ -58,6 +58,7 @@ class Evaluated:
         self._spectral: dict[str, float] = {}
         self._margins: Margins | None = None
         self._H: np.ndarray | None = None
+        self.factor: np.ndarray | None = None  # of a Hessian that nothing changes, once it is known
 
     def split(self, v: np.ndarray) -> tuple[np.ndarray, float]:
         """w and b of a point."""

@@ -22,6 +22,8 @@ def direction(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothing
 
 def factorised(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothing) -> np.ndarray:
     """−H⁻¹g; H is ridged until it can be factorised (LP-SVM's may be singular)."""
+    if problem.factor is not None:
+        return -cho_solve((problem.factor, True), gradient, check_finite=False)
     H = problem.hessian(smoothing)
     diagonal = np.einsum("ii->i", H)
     scale = float(diagonal.max(initial=0.0))
@@ -35,6 +37,8 @@ def factorised(problem: LinearProblem, gradient: np.ndarray, smoothing: Smoothin
             continue
         found = -cho_solve((factor, True), gradient, check_finite=False)
         if np.isfinite(found).all() and float(found @ gradient) < 0.0:
+            if not problem.model.smoothed:  # nothing will change H
+                problem.factor = factor
             return found
     return -gradient
 
