@@ -3,13 +3,16 @@ that reads only the rows whose dual weight it changes.
 
 The hinge is smoothed about a centre ū: h_μ(r) = max_{0≤u≤1} u r − (μs/2)(u − ū)², so that
 u = median{ū + r/(μs), 0, 1}: what ū = 0 gives at r + μsū.
+
+Sums are in strict order: reordered, they were not the same on one thread and on two, since the
+compiler took another order in each.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
+from ..jit import chunk_bounds, chunk_count, exact_helper, kernel, partial_sums, prange
 from ..matrix import as_number, as_vector, row_axpy, shape
 from .projection import hinge_u, require_scale
 from .sums import _collect, clear
@@ -28,7 +31,7 @@ class Margins(NamedTuple):
     curvature: np.ndarray
 
 
-@helper
+@exact_helper
 def _slope_at(r, ym, c, mu_s, centre, loss):
     """The first two derivatives by t of c h_μ(r), where r' = −ym."""
     if loss == HINGE:
@@ -39,7 +42,7 @@ def _slope_at(r, ym, c, mu_s, centre, loss):
     return -2.0 * c * ym * r, 2.0 * c * ym * ym
 
 
-@helper
+@exact_helper
 def _slope_rows(rows, margins, mu, loss, t, lo, hi, sums):
     first, second = 0.0, 0.0
     for i in range(lo, hi):
@@ -60,7 +63,7 @@ def _slope_parts(rows, margins, mu, loss, t, parts):
         _slope_rows(rows, margins, mu, loss, t, lo, hi, parts[k])
 
 
-@helper
+@exact_helper
 def _at(r, mu_s, centre, loss):
     """u, h_μ(r), h(r) and h_μ''(r) of one row."""
     if loss == HINGE:
@@ -72,7 +75,7 @@ def _at(r, mu_s, centre, loss):
     return 2.0 * r, r * r, r * r, 2.0
 
 
-@helper
+@exact_helper
 def _step_rows(X, rows, margins, mu, loss, t, lo, hi, g, sums):
     clear(g)
     smoothed, true, total, g_b, largest = 0.0, 0.0, 0.0, 0.0, 0.0
