@@ -14,16 +14,17 @@ import numpy as np
 
 from ..jit import chunk_bounds, chunk_count, exact_helper, kernel, partial_sums, prange
 from ..matrix import as_number, as_vector, row_axpy, shape
-from .projection import hinge_u, require_scale
+from .projection import require_scale
 from .sums import _collect, clear
 from .sweep import HINGE, as_rows, loss_code
 
 
 class Margins(NamedTuple):
-    """Of every row: its margin f_i, that of the direction m_i, the centre ū_i, and what follows
-    from f_i: its dual weight c_i y_i u_i and its curvature d_i (hinge: c_i/(μ s_i) where
+    """Of every row: 1/s_i, its margin f_i, that of the direction m_i, the centre ū_i, and what
+    follows from f_i: its dual weight c_i y_i u_i and its curvature d_i (hinge: c_i/(μ s_i) where
     0 < u_i < 1; square: 2c_i)."""
 
+    inverse: np.ndarray
     f: np.ndarray
     m: np.ndarray
     centre: np.ndarray
@@ -32,25 +33,22 @@ class Margins(NamedTuple):
 
 
 @exact_helper
-def _slope_at(r, ym, c, mu_s, centre, loss):
-    """The first two derivatives by t of c h_μ(r), where r' = −ym."""
-    if loss == HINGE:
-        z = r + mu_s * centre
-        first = -c * ym * hinge_u(z, mu_s)
-        second = c * ym * ym / mu_s
-        return first, second if z > 0.0 and z < mu_s else 0.0
-    return -2.0 * c * ym * r, 2.0 * c * ym * ym
-
-
-@exact_helper
 def _slope_rows(rows, margins, mu, loss, t, lo, hi, sums):
     first, second = 0.0, 0.0
+    per = 1.0 / mu
     for i in range(lo, hi):
-        ym = rows.y[i] * margins.m[i]
-        r = 1.0 - rows.y[i] * margins.f[i] - t * ym
-        d1, d2 = _slope_at(r, ym, rows.c[i], mu * rows.s[i], margins.centre[i], loss)
-        first += d1
-        second += d2
+        y, c = rows.y[i], rows.c[i]
+        ym = y * margins.m[i]
+        r = 1.0 - y * margins.f[i] - t * ym
+        if loss == HINGE:
+            steep = per * margins.inverse[i]
+            z = margins.centre[i] + r * steep
+            first -= c * ym * min(max(z, 0.0), 1.0)
+            # a product, not a branch: who is inside is a coin toss
+            second += c * ym * ym * steep * ((z > 0.0) & (z < 1.0))
+        else:
+            first -= 2.0 * c * ym * r
+            second += 2.0 * c * ym * ym
     sums[0] = first
     sums[1] = second
 
@@ -64,13 +62,13 @@ def _slope_parts(rows, margins, mu, loss, t, parts):
 
 
 @exact_helper
-def _at(r, mu_s, centre, loss):
-    """u, h_μ(r), h(r) and h_μ''(r) of one row."""
+def _at(r, mu_s, steep, centre, loss):
+    """u, h_μ(r), h(r) and h_μ''(r) of one row; `steep` is 1/(μs)."""
     if loss == HINGE:
-        z = r + mu_s * centre
-        u = hinge_u(z, mu_s)
+        z = centre + r * steep
+        u = min(max(z, 0.0), 1.0)
         away = u - centre
-        bend = 1.0 / mu_s if z > 0.0 and z < mu_s else 0.0
+        bend = steep * ((z > 0.0) & (z < 1.0))
         return u, u * r - 0.5 * mu_s * away * away, max(r, 0.0), bend
     return 2.0 * r, r * r, r * r, 2.0
 
@@ -79,11 +77,13 @@ def _at(r, mu_s, centre, loss):
 def _step_rows(X, rows, margins, mu, loss, t, lo, hi, g, sums):
     clear(g)
     smoothed, true, total, g_b, largest = 0.0, 0.0, 0.0, 0.0, 0.0
+    per = 1.0 / mu
     for i in range(lo, hi):
         y, c = rows.y[i], rows.c[i]
         f = margins.f[i] + t * margins.m[i]
         margins.f[i] = f
-        u, h_mu, h, bend = _at(1.0 - y * f, mu * rows.s[i], margins.centre[i], loss)
+        steep = per * margins.inverse[i]
+        u, h_mu, h, bend = _at(1.0 - y * f, mu * rows.s[i], steep, margins.centre[i], loss)
         smoothed += c * h_mu
         true += c * h
         total += c * u
@@ -145,7 +145,7 @@ def slope(f, m, y, t=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge"):
     mu = as_number("mu", mu)
     require_scale("mu", mu)
     m = as_vector("m", m, n)
-    margins = Margins(f, m, np.zeros(n), np.zeros(0), np.zeros(0))
+    margins = Margins(1.0 / rows.s, f, m, np.zeros(n), np.zeros(0), np.zeros(0))
     first, second = _slope(
         rows, margins, mu, loss_code(loss), as_number("t", t), line_parts(chunk_count(n, 2))
     )

@@ -55,7 +55,7 @@ class LinearProblem(Evaluated):
     def _make_room(self) -> None:
         if self._margins is None:
             n = self.n_rows
-            self._margins = Margins(*(np.zeros(n) for _ in Margins._fields))
+            self._margins = Margins(1.0 / self.rows.s, *(np.zeros(n) for _ in range(5)))
             self._line = line_parts(self._work.parts.shape[0])
             self._direction_at = np.zeros(self.n_variables)
 
