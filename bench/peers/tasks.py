@@ -8,7 +8,10 @@ DENSE_COSTS = (0.01, 1.0)
 LP_COSTS = (0.1, 1.0, 10.0)
 TABLES = ("a9a", "w8a", "ijcnn1")
 TEXTS = ("news20bydate halves", "news20bydate one class")
-LP_DATA = ("a1a", "a4a", "a6a")
+LP_DATA = ("a1a", "a4a", "a6a", "a9a")
+PARTS = ("a1a", "a2a", "a3a", "a4a", "a5a", "a6a")
+COPIES = (1, 4, 16, 64)  # of a9a, one below the other, at C divided by their number
+SAMPLED = (1e-2, 1.0, 1e2)  # the C at which slow peers run too
 MODELS = {"csvm": "C-SVM", "lpsvm": "LP-SVM", "lssvm": "LS-SVM"}
 
 
@@ -22,13 +25,15 @@ class Task:
     bias: bool = False
     from_file: bool = False
     kernel: str = "linear"
+    grows: bool = False  # it shows how time grows with the rows, without rivals
 
     @property
     def group(self) -> str:
         """The table that the task belongs to."""
         kind = MODELS[self.model] + ("" if self.kernel == "linear" else f", {self.kernel}")
         bias = "with bias" if self.bias else "without bias"
-        return f"{kind} {bias}" + (", from file to model" if self.from_file else "")
+        more = ", from file to model" if self.from_file else ", growing" if self.grows else ""
+        return f"{kind} {bias}{more}"
 
     @property
     def name(self) -> str:
@@ -39,9 +44,19 @@ class Task:
         return f"{self.group}, {data}, C = {self.C:g}"
 
 
+def copies_of_a9a(k: int) -> Task:
+    """The same problem with k times the rows."""
+    return Task(f"a9a × {k}", "csvm", 1.0 / k, grows=True) if k > 1 else Task("a9a", "csvm", 1.0)
+
+
+def part_of_a9a(data: str) -> Task:
+    """A smaller problem of the same kind."""
+    return Task(data, "csvm", 1.0, grows=True)
+
+
 def all_tasks() -> list[Task]:
     """Everything on the page, in its order."""
-    return [
+    tasks = [
         *(Task(data, "csvm", C) for data in TABLES for C in COSTS),
         *(Task(data, "csvm", C) for data in TEXTS for C in TEXT_COSTS),
         *(Task("mnist", "csvm", C) for C in DENSE_COSTS),
@@ -49,8 +64,11 @@ def all_tasks() -> list[Task]:
         *(Task(data, "csvm", 1.0, bias=True) for data in (*TEXTS, "mnist")),
         *(Task(data, "lpsvm", C) for data in LP_DATA for C in LP_COSTS),
         *(Task(data, "lssvm", C) for data in ("a9a", "mnist", TEXTS[0]) for C in DENSE_COSTS),
+        *(part_of_a9a(data) for data in PARTS),
+        *(copies_of_a9a(k) for k in COPIES),
         *(Task(data, "csvm", 1.0, from_file=True) for data in (*TABLES, TEXTS[0], "mnist")),
     ]
+    return list(dict.fromkeys(tasks))
 
 
 def quick_tasks() -> list[Task]:

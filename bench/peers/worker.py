@@ -15,8 +15,8 @@ from .solvers import BY_NAME
 from .store import FOLDER
 from .tasks import Task
 
-LONGEST = 90.0  # seconds without a point, with loading, compiling and warming up
-BUDGET = 6.0  # seconds of fits on a task after which tighter settings are not tried
+LONGEST = 60.0  # seconds without a point, with loading, compiling and warming up
+BUDGET = 4.0  # seconds of fits on a task after which tighter settings are not tried
 LONGEST_NOTICE = 120  # letters of an error
 REPEATS = ((0.5, 5), (4.0, 3))  # so many of fits shorter than this; one of longer ones
 

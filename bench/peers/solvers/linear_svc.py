@@ -13,7 +13,7 @@ CERTIFIED = False
 
 
 def missing(task) -> str | None:
-    return lacking("sklearn", task)
+    return lacking("sklearn", task, slow=True)
 
 
 def prepare(problem):

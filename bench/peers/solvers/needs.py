@@ -2,9 +2,18 @@
 
 import importlib.util
 
+from ..tasks import SAMPLED
 
-def lacking(package: str, task, *, models=("csvm",), bias=True, from_file=False) -> str | None:
-    """None, or what the module `package` does not do or that it is not installed."""
+
+def lacking(
+    package: str, task, *, models=("csvm",), bias=True, from_file=False, slow=False
+) -> str | None:
+    """None, or what the module `package` does not do or that it is not installed.
+
+    Slow solvers are spared some costs, all but ours the tasks that grow.
+    """
+    if package != "nesvm_jit" and (task.grows or (slow and task.C not in SAMPLED)):
+        return "spared"
     if task.from_file != from_file or task.kernel != "linear" or task.model not in models:
         return "another problem"
     if task.bias and not bias:

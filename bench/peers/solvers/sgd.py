@@ -14,7 +14,7 @@ PENALTY = {"csvm": "l2", "lpsvm": "l1"}
 
 
 def missing(task) -> str | None:
-    return lacking("sklearn", task, models=tuple(PENALTY))
+    return lacking("sklearn", task, models=tuple(PENALTY), slow=True)
 
 
 def prepare(problem):

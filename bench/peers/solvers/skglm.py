@@ -15,7 +15,7 @@ CERTIFIED = False
 
 
 def missing(task) -> str | None:
-    return lacking("skglm", task, bias=False)
+    return lacking("skglm", task, bias=False, slow=True)
 
 
 def prepare(problem):

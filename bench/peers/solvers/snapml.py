@@ -12,7 +12,7 @@ CERTIFIED = False
 
 
 def missing(task) -> str | None:
-    return lacking("snapml", task)
+    return lacking("snapml", task, slow=True)
 
 
 def prepare(problem):
