@@ -11,6 +11,8 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e '.[test]'
+	for peer in liblinear-official libsvm-official; do \
+		$(PIP) $$peer || echo "$$peer cannot be installed: its tests are skipped"; done
 	touch $@
 
 $(VENV)/.ready-demo: pyproject.toml

@@ -17,7 +17,7 @@ import pytest
 from nesvm_jit.cli import progress
 from nesvm_jit.cli.progress import Progress
 
-from .commands import ENDLESS, command, data_file, done, kernel_text
+from .commands import ENDLESS, command, data_file, done, kernel_text, refused
 
 FACTS = {
     *("model", "kernel", "solver", "n_samples", "n_features", "n_classes", "C", "objective"),
@@ -57,6 +57,28 @@ def test_ends_with_the_lines_of_liblinear_and_libsvm(here):
     assert len(lines) == 4
     assert outcome.err == ""
     assert names(here) == ["three", "two", "two.model"]
+
+
+def test_json_says_why_an_engine_ran(here):
+    facts = json.loads(done("train", "--json", "two").out)
+    assert facts["solver"] == "newton"
+    assert "features" in facts["why"]
+    assert json.loads(done("info", "--json", "two.model").out)["problems"][0]["why"]
+
+
+@pytest.mark.parametrize("data", ["two", "three"])
+def test_a_model_may_be_the_start(here, data):
+    done("train", "-c", "1", "-e", "1e-6", data, "first")
+    cold = json.loads(done("train", "--json", "-c", "1", "-e", "1e-6", data).out)
+    warm = json.loads(
+        done("train", "--json", "-c", "1", "-e", "1e-6", "--warm-start", "first", data).out
+    )
+    assert warm["certified"]
+    assert warm["objective"] == pytest.approx(cold["objective"], rel=1e-5)
+    other = "three" if data == "two" else "two"
+    assert "must have" in refused("train", "--warm-start", "first", other)
+    assert "do not go together" in refused("train", "-v", "2", "--warm-start", "first", data)
+    assert "cannot be read" in refused("train", "--warm-start", "nowhere", data)
 
 
 def test_json_has_the_keys_of_the_contract(here):

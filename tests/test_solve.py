@@ -270,6 +270,46 @@ def test_dense_sparse_and_both_precisions_agree(engine, model):
     np.testing.assert_allclose(results, results[0], rtol=1e-10)
 
 
+# ---------------------------------------------------------------- auto
+
+
+def test_auto_says_which_engine_finished_and_why():
+    X, y = draw(n=3000, p=30)
+    small, large = (solve(X, y, C=C, bias=False, tol=1e-2) for C in (1e-5, 1e3))
+    assert (small.solver, large.solver) == ("coordinate", "newton")
+    assert "sufficed" in small.why
+    assert "fell too slowly" in large.why
+    assert solve(X[:50], y[:50]).solver == "newton"  # tiny
+    assert solve(X, y, solver="homotopy", max_iter=2).why == "asked for"
+    wide = csr_matrix((np.ones(6000), (np.arange(6000) % 60, np.arange(6000))))
+    signs = np.where(np.arange(60) % 2, 1.0, -1.0)
+    assert solve(wide, signs).solver == "coordinate"
+    assert solve(wide, signs, "lpsvm", max_iter=5).solver == "homotopy"
+    assert "6000 features" in solve(wide, signs).why
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_newton_goes_on_where_coordinate_steps_stopped(bias):
+    X, y = draw(n=3000, p=30)
+    best = solve(X, y, C=10.0, bias=bias, solver="newton", tol=1e-9).objective
+    s = solve(X, y, C=10.0, bias=bias, tol=1e-7)
+    assert s.solver == "newton"
+    assert s.objective == pytest.approx(best, rel=1e-6)
+    assert s.dual_objective <= best * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-7])
+@pytest.mark.parametrize("bias", [False, True])
+def test_lpsvm_has_exact_zeros(bias, tol):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((400, 30))
+    y = np.where(X[:, 0] - X[:, 1] + 0.3 * rng.standard_normal(400) > 0, 1.0, -1.0)
+    s = solve(X, y, "lpsvm", C=0.02, bias=bias, tol=tol)
+    assert s.certified
+    assert 1 <= np.count_nonzero(s.w) <= 10
+    assert s.objective == pytest.approx(objective("lpsvm", X, y, costs(y, 0.02), s.w, s.b))
+
+
 # ---------------------------------------------------------------- limits
 
 

@@ -17,19 +17,20 @@ METHOD = """\
 Every solver runs from its loosest setting to its tightest, in a process of its own, after a warm-up
 fit. A time is the median of 5 repeats (3 when a fit takes more than 0.5 s, 1 when more than 4 s);
 no tighter setting is tried when 4 s are spent on a task, and slow peers run at fewer C. One judge
-computes the true objective of every result. Suboptimality is (objective − best) / best, best being the least objective that any
-solver reached. **The time to a level is the least median among the settings that reach it**; ours,
-besides, must have been asked for that tolerance and have certified it by its own duality gap. Where
-there are methods to choose from (HiGHS, RidgeClassifier), the fastest counts and is named.
+computes the true objective of every result. Suboptimality is (objective − best) / best, best being
+the least objective that any solver reached. **The time to a level is the least median among the
+settings that reach it**; ours, besides, must have been asked for that tolerance and have certified
+it by its own duality gap. Where there are methods to choose from (HiGHS, RidgeClassifier), the
+fastest counts and is named.
 
 Figures are milliseconds of solving with the data in memory, converted beforehand where a solver's
 interface allows it; from file to model, of a whole process. `—` is a level not reached, with the
-nearest result. LIBLINEAR ends at the limit of epochs that is built into it; skglm runs with
-its defaults and with more rounds from a larger working set, since the defaults often end far off.
+nearest result. LIBLINEAR ends at the limit of epochs that is built into it; skglm runs with its
+defaults and with more rounds from a larger working set, since the defaults often end far off.
 
 The bias of LIBLINEAR, LinearSVC, snapml and rehline is penalised: with a bias they minimise another
-problem, and are judged by the true one, where the bias is free. LS-SVM is ½‖w‖² + C Σ r²;
-LIBLINEAR solves it as −s 11 −p 0, RidgeClassifier with α = 1/(2C)."""
+problem, and are judged by the true one, where the bias is free. LS-SVM is ½‖w‖² + C Σ r²; LIBLINEAR
+solves it as −s 11 −p 0, RidgeClassifier with α = 1/(2C)."""
 
 
 def gather(tasks: list[Task]) -> dict[Task, Outcome]:

@@ -10,7 +10,7 @@ and 6 × to 1e-6: there accuracy comes from a small μ alone, whose F_μ has kin
 import numpy as np
 
 from ..models.base import Smoothing
-from ..models.problem import LinearProblem
+from ..models.problem import Evaluation, LinearProblem
 from .direction import direction
 from .run import Run
 
@@ -39,24 +39,34 @@ def newton(
         certify = True if worth or not problem.bias else None
         if run.record(problem.point, found, smoothing, certify):
             return
-        step = direction(problem, found.gradient, smoothing)
-        descent = -float(found.gradient @ step)
-        while _settled(problem, found, descent):
-            if not problem.model.smoothed or smoothing.loss <= SMALLEST * start.loss:
-                return
-            problem.recentre(smoothing)
-            smoothing = Smoothing(*(FACTOR * mu for mu in smoothing))
-            found = problem.step(0.0, smoothing)
-            step = direction(problem, found.gradient, smoothing)
-            descent = -float(found.gradient @ step)
+        ahead = _next_step(problem, found, smoothing, SMALLEST * start.loss)
+        if ahead is None:
+            return
+        step, descent, smoothing = ahead
         problem.aim(step)
         found = problem.step(_line_search(problem, descent, smoothing), smoothing)
 
 
-def _settled(problem: LinearProblem, found, descent: float) -> bool:
-    """Whether this μ has nothing left to give."""
-    if descent <= NO_DESCENT * abs(found.value):
-        return True
+def _next_step(
+    problem: LinearProblem, found: Evaluation, smoothing: Smoothing, smallest: float
+) -> tuple[np.ndarray, float, Smoothing] | None:
+    """A direction, how steeply F_μ falls along it, and μ: this one or, where it has nothing left
+    to give, a smaller one about the dual point found. None when there is nothing left at all."""
+    while True:
+        if not _minimal(problem, found):
+            step = direction(problem, found.gradient, smoothing)
+            descent = -float(found.gradient @ step)
+            if descent > NO_DESCENT * abs(found.value):
+                return step, descent, smoothing
+        if not problem.model.smoothed or smoothing.loss <= smallest:
+            return None
+        problem.recentre(smoothing)
+        smoothing = Smoothing(*(FACTOR * mu for mu in smoothing))
+        found = problem.step(0.0, smoothing)
+
+
+def _minimal(problem: LinearProblem, found: Evaluation) -> bool:
+    """Whether F_μ not being minimal is a small part of the gap."""
     gap = found.objective - problem.bound_now()
     return problem.excess(problem.point, found) <= ENOUGH * gap
 
