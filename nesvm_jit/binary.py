@@ -209,7 +209,7 @@ def _work(
         if alpha0 is not None:
             P = problem.review(v0)
             begin = smoothing_from((P - problem.value_of(alpha0).value) / P)
-        newton(problem, v0, begin, run, alpha0)
+        newton(problem, v0, begin, run, alpha0, settings.moving_centre is not False)
     elif run.engine == "coordinate":
         if alpha0 is None:
             alpha0 = _dual_start(problem, v0, _warm(problem, v0, first))

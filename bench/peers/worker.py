@@ -16,9 +16,9 @@ from .store import FOLDER
 from .tasks import Task
 
 LONGEST = 60.0  # seconds without a point, with loading, compiling and warming up
-BUDGET = 4.0  # seconds of fits on a task after which tighter settings are not tried
+BUDGET = 6.0  # seconds of fits on a task after which tighter settings are not tried
 LONGEST_NOTICE = 120  # letters of an error
-REPEATS = ((0.5, 5), (4.0, 3))  # so many of fits shorter than this; one of longer ones
+REPEATS = ((0.1, 5), (1.0, 3))  # so many of fits shorter than this; one of longer ones
 
 
 def read(task: Task) -> Problem:

@@ -28,9 +28,10 @@ def newton(
     start: Smoothing,
     run: Run,
     alpha0: np.ndarray | None = None,
+    moving: bool = True,
 ) -> None:
     """Minimise F_μ, smoothed about α⁰ (or zero) at first, by Newton steps for μ = μ⁰, μ⁰/2, …
-    until the run is done."""
+    until the run is done; the centre stays where it was unless `moving`."""
     smoothing = start
     found = problem.place(v0, smoothing, alpha0)
     while True:
@@ -39,7 +40,7 @@ def newton(
         certify = True if worth or not problem.bias else None
         if run.record(problem.point, found, smoothing, certify):
             return
-        ahead = _next_step(problem, found, smoothing, SMALLEST * start.loss)
+        ahead = _next_step(problem, found, smoothing, SMALLEST * start.loss, moving)
         if ahead is None:
             return
         step, descent, smoothing = ahead
@@ -48,7 +49,7 @@ def newton(
 
 
 def _next_step(
-    problem: LinearProblem, found: Evaluation, smoothing: Smoothing, smallest: float
+    problem: LinearProblem, found: Evaluation, smoothing: Smoothing, smallest: float, moving: bool
 ) -> tuple[np.ndarray, float, Smoothing] | None:
     """A direction, how steeply F_μ falls along it, and μ: this one or, where it has nothing left
     to give, a smaller one about the dual point found. None when there is nothing left at all."""
@@ -60,7 +61,8 @@ def _next_step(
                 return step, descent, smoothing
         if not problem.model.smoothed or smoothing.loss <= smallest:
             return None
-        problem.recentre(smoothing)
+        if moving:
+            problem.recentre(smoothing)
         smoothing = Smoothing(*(FACTOR * mu for mu in smoothing))
         found = problem.step(0.0, smoothing)
 
