@@ -40,7 +40,7 @@ class Settings:
     round, returns true, or at Ctrl-C: the best point so far is returned with its certificate.
 
     Beyond the paper: lipschitz="tight", restart, strong (momentum from strong convexity, csvm and
-    lssvm without bias), schedule "geometric" or "gap", moving_centre (which newton has unless False).
+    lssvm without bias), schedule "geometric" or "gap", moving_centre (newton: unless False).
     """
 
     model: str = "csvm"

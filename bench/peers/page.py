@@ -15,7 +15,7 @@ NAMES = [solver.NAME for solver in SOLVERS]
 OWN = {solver.NAME for solver in SOLVERS if solver.CERTIFIED}
 METHOD = """\
 Every solver runs from its loosest setting to its tightest, in a process of its own, after a warm-up
-fit. A time is the median of 5 repeats (3 when a fit takes more than 0.5 s, 1 when more than 4 s);
+fit. A time is the median of 5 repeats (3 when a fit takes more than 0.1 s, 1 when more than 1 s);
 no tighter setting is tried when 6 s are spent on a task, and slow peers run at fewer C. One judge
 computes the true objective of every result. Suboptimality is (objective − best) / best, best being
 the least objective that any solver reached. **The time to a level is the least median among the
