@@ -11,9 +11,10 @@ FLOOR = 1e-9  # nearer than any reference is certain
 
 
 def is_plotted(outcome: Outcome) -> bool:
-    """C = 1 everywhere, and a9a at C = 100, where coordinate methods struggle."""
+    """C = 1 wherever there are rivals, and a9a at C = 100, where coordinate methods struggle."""
     task = outcome.task
-    return task.C == 1.0 or (task.data == "a9a" and task.C == 100.0 and not task.bias)
+    hard = task.data == "a9a" and task.C == 100.0 and not task.bias
+    return not task.grows and (task.C == 1.0 or hard)
 
 
 def file_name(outcome: Outcome) -> str:
