@@ -61,7 +61,7 @@ def test_accepted_text_reads_as_python_reads_it(text):
         (b"1e999 1:2\n", ":1: number too large for float64, got 1e999"),
         (b"1 1:2 1:3\n", ":1: index 1 after 1, indices must ascend"),
         (b"1 1:2\n1 5:2 3:3\n", ":2: index 3 after 5, indices must ascend"),
-        (b"1 0:2\n", r"index must be at least 1, got 0 \(zero-based files need"),
+        (b"1 0:2\n", r"index must be at least 1, got 0 \(indices count from 1"),
         (b"1 -1:2\n", "index:value required with a whole number as index, got '-1:2'"),
         (b"1 x:2\n", "whole number as index, got 'x:2'"),
         (b"1 1.5:2\n", "whole number as index, got '1.5:2'"),
