@@ -145,3 +145,19 @@ def kernel_least_squares(K, y, c, bias):
     beta = np.zeros(len(y))
     beta[used] = solution[:m]
     return beta, solution[m]
+
+
+def centred_step(X, y, c, s, centre, f, mu, loss):
+    """What follows from margins f: dual weights, curvatures, Σ c h_μ, Σ c h, Σ c u, Σ c y u, the
+    largest u and Xᵀ(weights), the hinge being smoothed about `centre`."""
+    r = 1 - y * f
+    if loss == "hinge":
+        z = centre + r / (mu * s)
+        u = np.clip(z, 0, 1)
+        h_mu = u * r - 0.5 * mu * s * (u - centre) ** 2
+        h, bend = np.maximum(r, 0), np.where((z > 0) & (z < 1), 1 / (mu * s), 0.0)
+    else:
+        u, h_mu, h, bend = 2 * r, r**2, r**2, np.full(len(r), 2.0)
+    weight = c * y * u
+    sums = (c @ h_mu, c @ h, c @ u, weight.sum(), max(u.max(), 0.0))
+    return weight, c * bend, sums, dense(X).T @ weight

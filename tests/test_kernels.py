@@ -7,8 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from nesvm_jit import InputError, jit, kernels, warm
-from nesvm_jit.kernels import coordinate
+from nesvm_jit.kernels import coordinate, line
 from nesvm_jit.kernels.hessian import _hessian, hessian_parts, hessian_rooms
+from nesvm_jit.kernels.sums import row_sums
+from nesvm_jit.kernels.sweep import Rows
 from nesvm_jit.matrix import as_matrix
 from scipy.sparse import csr_matrix
 
@@ -75,6 +77,26 @@ def test_slope_along_a_direction(threads, loss):
     for t in (0.0, 0.7, -2.0):
         expect = oracle.slope(f, m, y, t, c, s, 0.3, loss)
         assert kernels.slope(f, m, y, t, c, s, 0.3, loss) == pytest.approx(expect, rel=1e-11)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_step(kind, loss, threads):
+    X, y, *_ = draw(kind)
+    rng = np.random.default_rng(2)
+    n, p = X.shape
+    c, s, centre, f, m = (rng.random(n) + 0.1 for _ in range(5))
+    M, code = as_matrix(X), {"hinge": 0, "square": 1}[loss]
+    parts = row_sums(M)
+    margins = line.Margins(1 / s, f.copy(), m, centre, np.zeros(n), np.zeros(n))
+    sums, ascent = line.line_parts(len(parts)), np.zeros(p)
+    for t in (0.0, 0.7, -0.2):
+        f += t * m
+        got = line._step(M, Rows(y, c, s), margins, 0.4, code, t, parts, sums, ascent)
+        expect = oracle.centred_step(X, y, c, s, centre, f, 0.4, loss)
+        found = (margins.weight, margins.curvature, got, ascent)
+        for a, b in zip(found, expect, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-7)
+        np.testing.assert_allclose(margins.f, f, **TIGHT)
 
 
 def dual_of(y, alpha, lower, upper, d, curvature):
