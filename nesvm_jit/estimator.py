@@ -138,6 +138,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
             classes=order,
             seed=int(check_random_state(self.random_state).randint(2**31)),
             warm=warm,
+            keep_duals=bool(again),
             gamma=self.gamma,
             degree=self.degree,
             coef0=self.coef0,

@@ -157,13 +157,12 @@ def test_scores_are_those_of_plain_numpy_and_decide(k, multiclass, kernel):
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_a_precomputed_kernel_is_the_kernel(multiclass, model):
     X, y = draw(3)
-    tol = 1e-8
+    tol = 1e-10 if model == "lpsvm" else 1e-8
     a = fit(X, y, "rbf", model=model, multiclass=multiclass, tol=tol)
     b = fit(X, y, "precomputed", model=model, multiclass=multiclass, tol=tol)
     np.testing.assert_array_equal(a.support_rows, b.support_rows)
     K = gram(X, X, "rbf")
-    atol = 1e-4 if model == "lpsvm" else 1e-6  # its optimum may not be unique
-    np.testing.assert_allclose(a.decision_function(X), b.decision_function(K), atol=atol)
+    np.testing.assert_allclose(a.decision_function(X), b.decision_function(K), atol=1e-6)
 
 
 def test_gamma_scale_is_that_of_all_rows_in_every_pair():
@@ -585,10 +584,12 @@ def real(name):
 def test_brier_scores_are_libsvms(name, kernel):
     svm = pytest.importorskip("libsvm.svmutil")
     X, y, Z, z = real(name)
-    m = train(X, y, kernel=kernel, multiclass="ovo", probability=True)
-    ours = brier(m.predict_proba(Z), np.argmax(m.classes == z[:, None], axis=1))
-    theirs = svm.svm_train(y, csr_matrix(X), f"-t {2 if kernel == 'rbf' else 0} -b 1 -q")
-    p = svm.svm_predict(z, csr_matrix(Z), theirs, "-b 1 -q")[2]
-    labels = np.array(theirs.get_labels())
-    there = brier(np.array(p), np.argmax(labels == z[:, None], axis=1))
-    assert ours < there + 0.01
+    ours, theirs = [], []
+    for seed in range(4):  # folds are drawn at random, LIBSVM's too: one draw may be 0.01 off
+        m = train(X, y, kernel=kernel, multiclass="ovo", probability=True, seed=seed)
+        ours.append(brier(m.predict_proba(Z), np.argmax(m.classes == z[:, None], axis=1)))
+        model = svm.svm_train(y, csr_matrix(X), f"-t {2 if kernel == 'rbf' else 0} -b 1 -q")
+        p = svm.svm_predict(z, csr_matrix(Z), model, "-b 1 -q")[2]
+        labels = np.array(model.get_labels())
+        theirs.append(brier(np.array(p), np.argmax(labels == z[:, None], axis=1)))
+    assert abs(np.mean(ours) - np.mean(theirs)) < 0.01

@@ -324,7 +324,7 @@ def test_limits_and_callback():
     assert s.status == "interrupted"
     assert [row["round"] for row in seen] == [1, 2, 3, 4, 5]
     assert set(seen[0]) == set(s.history)
-    assert s.history["objective"].min() == pytest.approx(s.objective, rel=1e-13)
+    assert s.history["objective"].min() == s.objective
     assert not s.certified
 
 
@@ -333,7 +333,7 @@ def test_the_history_bounds_only_improve():
     h = solve(X, y, tol=1e-4).history
     assert (np.diff(h["dual"]) >= 0).all()
     assert (np.diff(h["gap"]) <= 0).all()
-    assert (np.diff(h["passes"]) >= 0).all()
+    assert (np.diff(h["passes"]) >= 1).all()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

@@ -25,9 +25,15 @@ class Machine:
     only score of two classes for classes[0].
     """
 
-    def __init__(self, record: ModelRecord, support_rows: np.ndarray | None = None):
+    def __init__(
+        self,
+        record: ModelRecord,
+        support_rows: np.ndarray | None = None,
+        duals: list[np.ndarray] | None = None,
+    ):
         self.record = record
         self.support_rows = support_rows  # numbers of the training rows; not kept in files
+        self.duals = duals  # α/C of every sub-problem, to start from; not kept in files
         self._vectors: Matrix | None = None
 
     @property

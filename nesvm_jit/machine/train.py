@@ -52,6 +52,7 @@ def train(
     classes: Any = None,
     seed: int = 0,
     warm: Machine | None = None,
+    keep_duals: bool = False,
     **settings: Any,
 ) -> Machine:
     """A machine for labels of any value and any number of classes.
@@ -60,7 +61,8 @@ def train(
     class (the default without). probability: calibrate by Platt's sigmoid on cross-validated
     scores, folds drawn by `seed`. class_weight maps labels to weights, or "balanced". `classes`
     fixes the order of the classes, else it is LIBSVM's. `warm` is a linear machine of the same
-    shape to start from. The other settings are those of `nesvm_jit.Settings`.
+    shape to start from; one that was trained with `keep_duals` on the same rows saves the most.
+    The other settings are those of `nesvm_jit.Settings`.
     """
     checked = Settings(model, kernel, C, bias, solver, tol, seed=seed, **settings)
     X = as_matrix(X)
@@ -83,7 +85,10 @@ def train(
     _check_warm(warm, p, len(problems), order)
     job = _Job(X, y, c, order, checked, bool(probability), seed)
     found = job.run(problems, warm)
-    return _machine(job, how, found)
+    machine = _machine(job, how, found)
+    if keep_duals:
+        machine.duals = [f.solution.alpha / checked.C for f in found]
+    return machine
 
 
 def _problems(y: np.ndarray, order: np.ndarray, how: str) -> list[Problem]:
@@ -124,7 +129,8 @@ class _Job:
 
         def task(number: int):
             settings = self._settings_of(number, workers, started, stop)
-            return self._solve(problems[number], settings, _start(warm, number), stop)
+            start = _start(warm, number, problems[number], self)
+            return self._solve(problems[number], settings, start, stop)
 
         return run_all([partial(task, k) for k in range(workers)], stop)
 
@@ -215,10 +221,15 @@ def _check_warm(warm, p: int, n_problems: int, order: np.ndarray) -> None:
         )
 
 
-def _start(warm: Machine | None, number: int) -> Start:
+def _start(warm: Machine | None, number: int, problem: Problem, job: _Job) -> Start:
+    """Where that machine ended, for costs C times as large."""
     if warm is None or warm.record.weights is None:
         return Start()
-    return Start(warm.record.weights[:, number], float(warm.record.bias[number]))
+    start = Start(warm.record.weights[:, number], float(warm.record.bias[number]))
+    n = len(job.y) if problem.rows is None else len(problem.rows)
+    if warm.duals is None or len(warm.duals[number]) != n:
+        return start
+    return replace(start, alpha0=job.settings.C * warm.duals[number])
 
 
 def _machine(job: _Job, how: str, found: list[Found]) -> Machine:

@@ -40,7 +40,7 @@ class LinearProblem(Evaluated):
         w, b = self.split(v)
         if self._fresh is None or not np.array_equal(self._fresh[0], v):
             _margins(self.X, w, b, chunk_count(self.n_rows, 1), self._margins.f)
-            self.passes += 1
+        self.passes += 1
         for a in (self._margins.m, self._margins.weight, self._margins.centre, self._ascent):
             a[:] = 0.0
         self._penalty_centre, self._fresh = 0.0, None

@@ -49,6 +49,7 @@ class Run:
     why: str = "asked for"  # this engine was chosen
     rounds: int = 0
     best: np.ndarray | None = None
+    best_row: int | None = None  # of the history, where it was found
     objective: float = float("inf")
     dual: float = float("-inf")
     alpha: np.ndarray | None = None
@@ -92,7 +93,7 @@ class Run:
         """Take note of an evaluation in a round that is counted; True at the tolerance."""
         self.smoothing = smoothing
         if found.objective < self.objective:
-            self.objective, self.best = found.objective, v.copy()
+            self.objective, self.best, self.best_row = found.objective, v.copy(), len(self.rows)
         if certify:
             self.certify()
         self.rows.append(self._row(smoothing.loss, found.value, found.objective))
@@ -128,8 +129,12 @@ class Run:
             self.dual, self.alpha = point.value, point.alpha
 
     def settle(self, objective: float) -> None:
-        """End with the best point evaluated afresh, and its bound added up afresh too."""
+        """End with the best point evaluated afresh, also in the history, and its bound added up
+        afresh too."""
         self.objective = objective
+        if self.best_row is not None:
+            row = dict(zip(COLUMNS, self.rows[self.best_row], strict=True))
+            self.rows[self.best_row] = tuple((row | {"objective": objective}).values())
         assert self.alpha is not None
         self.dual, self.alpha = self.problem.value_of(self.alpha)
 
