@@ -17,7 +17,7 @@ from ..jit import (
 from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, row_load, shape
 from .sums import _collect, clear, row_sums
 
-PANEL = 256  # dense rows multiplied by one call of BLAS
+PANEL = 512  # dense rows multiplied by one call of BLAS
 THICK = 10.0
 TILE = 256  # columns of H it fills at a time, of the lower triangle only
 
