@@ -15,6 +15,7 @@ from ..errors import InputError
 from ..files.record import ModelRecord
 from ..jit import get_threads
 from ..kernelised import budget_bytes, gamma_of
+from ..nystroem import Nystroem, nystroem
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
 from ..settings import Settings, one_of
 from .calibration import fit_sigmoid
@@ -82,8 +83,12 @@ def train(
     problems = _problems(y, order, how)
     _check_warm(warm, p, len(problems), order)
     job = _Job(X, y, c, order, checked, bool(probability), seed)
-    found = job.run(problems, warm)
-    return _machine(job, how, found)
+    if checked.approx is None:
+        return _machine(job, how, job.run(problems, warm))
+    map_ = nystroem(X, checked)
+    plain = replace(checked, kernel="linear", approx=None)
+    found = replace(job, X=map_.features, settings=plain).run(problems, None)
+    return _approximate_machine(job, how, found, map_)
 
 
 def _problems(y: np.ndarray, order: np.ndarray, how: str) -> list[Problem]:
@@ -221,38 +226,57 @@ def _start(warm: Machine | None, number: int) -> Start:
     return Start(warm.record.weights[:, number], float(warm.record.bias[number]))
 
 
-def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
-    settings, order = job.settings, job.order
-    n, p = shape(job.X)
+def _common(job: _Job, how: str, found: list[Found]) -> dict[str, Any]:
+    """What machines of every kind have."""
     common: dict[str, Any] = {
-        "classes": order,
-        "n_features": p,
+        "classes": job.order,
+        "n_features": shape(job.X)[1],
         "bias": [f.solution.b for f in found],
         "multiclass": how,
-        "model": settings.model,
-        "kernel": settings.kernel,
+        "model": job.settings.model,
+        "kernel": job.settings.kernel,
         "extra": _facts(job, found),
     }
     if job.probability:
         A, B = zip(*(f.sigmoid for f in found), strict=True)
         common["probability"] = (np.array(A), np.array(B))
+    return common
+
+
+def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
+    settings, common = job.settings, _common(job, how, found)
     if settings.kernel == "linear":
         weights = np.array([f.solution.w for f in found]).T
         return Machine(ModelRecord(weights=weights, **common))
-    beta = np.zeros((n, len(found)))
+    beta = np.zeros((len(job.y), len(found)))
     for k, f in enumerate(found):
         rows = slice(None) if f.problem.rows is None else f.problem.rows
         beta[rows, k] = f.solution.beta
     used = np.flatnonzero((beta != 0.0).any(axis=1))
-    sv_class = np.argmax(job.y[used][:, None] == order[None, :], axis=1)
-    used = used[np.argsort(sv_class, kind="stable")]  # by class, as LIBSVM keeps them
-    common |= {"coefs": beta[used], "sv_class": np.sort(sv_class)}
+    return _kernel_machine(job, used, beta[used], common, settings)
+
+
+def _kernel_machine(job: _Job, used: np.ndarray, coefs, common: dict, settings) -> Machine:
+    """A machine whose support vectors are the rows `used`, by class as LIBSVM keeps them."""
+    sv_class = np.argmax(job.y[used][:, None] == job.order[None, :], axis=1)
+    by_class = np.argsort(sv_class, kind="stable")
+    used = used[by_class]
+    common |= {"coefs": coefs[by_class], "sv_class": sv_class[by_class]}
     if settings.kernel == "precomputed":
         return Machine(ModelRecord(support_index=used, **common), used)
     kernel: dict[str, Any] = {k: getattr(settings, k) for k in ("gamma", "coef0", "degree")}
     support = as_scipy(take_rows(job.X, used)).astype(np.float64)
     support.eliminate_zeros()
     return Machine(ModelRecord(support=support, **common, **kernel), used)
+
+
+def _approximate_machine(job: _Job, how: str, found: list[Found], map_: Nystroem) -> Machine:
+    """The landmarks as support vectors of a machine that was trained as a linear one."""
+    settings = job.settings
+    common = _common(job, how, found)
+    common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(map_.landmarks)}
+    coefs = np.stack([map_.coefficients(f.solution.w) for f in found], axis=1)
+    return _kernel_machine(job, map_.landmarks, coefs, common, settings)
 
 
 def _facts(job: _Job, found: list[Found]) -> dict[str, Any]:
