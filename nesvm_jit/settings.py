@@ -28,7 +28,7 @@ class Settings:
     model: csvm ½‖w‖² and hinge, lpsvm ‖w‖₁ and hinge, lssvm ½‖w‖² and square. The bias is free.
     kernel: linear, poly (γ x·z + coef0)^degree, rbf exp(−γ‖x−z‖²) or precomputed; γ is 1/features
     by default, "scale" is 1/(features · variance). cache_mb bounds the memory for kernel rows.
-    approx "nystroem" replaces k by that of `landmarks` rows: a linear machine with as many features.
+    approx "nystroem" makes of poly and rbf a linear machine over features of `landmarks` rows.
 
     solver: nesvm (Algorithm 1 at `mu`) and homotopy (Algorithm 2 from `mu_start` to `mu_end`) are
     the paper's; newton and coordinate work on the same smoothed problem; auto chooses. `nu` is the

@@ -17,10 +17,14 @@ from .commands import data_file, done, refused
 def draw(n=200, p=3, k=2):
     rng = np.random.default_rng(1)
     X = rng.standard_normal((n, p))
-    return X, np.digitize(np.linalg.norm(X, axis=1), np.quantile(np.linalg.norm(X, axis=1), np.arange(1, k) / k)) + 1.0
+    return X, np.digitize(
+        np.linalg.norm(X, axis=1), np.quantile(np.linalg.norm(X, axis=1), np.arange(1, k) / k)
+    ) + 1.0
 
 
-@pytest.mark.parametrize("make", [np.asarray, csr_matrix, np.float32], ids=["dense", "CSR", "float32"])
+@pytest.mark.parametrize(
+    "make", [np.asarray, csr_matrix, np.float32], ids=["dense", "CSR", "float32"]
+)
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_with_every_row_a_landmark_products_are_the_kernel(kernel, make):
     X, _ = draw(n=40)

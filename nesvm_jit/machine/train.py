@@ -13,10 +13,11 @@ from .. import __version__
 from ..binary import Solution, Start, costs, solve_checked
 from ..errors import InputError
 from ..files.record import ModelRecord
-from ..jit import get_threads
-from ..kernelised import budget_bytes, gamma_of
-from ..nystroem import Nystroem, nystroem
+from ..jit import get_threads, one_blas_thread
+from ..kernelised import budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
+from ..models.kernel_rows import KernelRows
+from ..nystroem import Nystroem, nystroem
 from ..settings import Settings, one_of
 from .calibration import fit_sigmoid
 from .folds import stratified_folds
@@ -84,6 +85,9 @@ def train(
     _check_warm(warm, p, len(problems), order)
     job = _Job(X, y, c, order, checked, bool(probability), seed)
     if checked.approx is None:
+        several = len(problems) > 1 or probability
+        if several and kernel in ("poly", "rbf") and model != "lpsvm":
+            job = replace(job, shared=shared_matrix(X, checked))
         return _machine(job, how, job.run(problems, warm))
     map_ = nystroem(X, checked)
     plain = replace(checked, kernel="linear", approx=None)
@@ -121,6 +125,7 @@ class _Job:
     settings: Settings
     probability: bool
     seed: int
+    shared: tuple[np.ndarray, float] | None = None  # the kernel matrix of all rows, its error
 
     def run(self, problems: list[Problem], warm: Machine | None) -> list[Found]:
         stop = threading.Event()
@@ -149,21 +154,37 @@ class _Job:
         rows = problem.rows
         X, y, c = self.X, self.y, self.c
         if rows is not None:
-            X, y, c = _subset(X, rows, settings.kernel), y[rows], c[rows]
+            y, c = y[rows], c[rows]
+            X = X if self.shared else _subset(X, rows, settings.kernel)
+        solver = partial(self._fit, X, self._kernel_rows(rows))
         sign = np.where(y == self.order[problem.i], 1.0, -1.0)
         for side in (1.0, -1.0):
             if not c[sign == side].any():
                 name = f"{self.order[problem.i]:g}" if side > 0 else _other(self.order, problem)
                 raise InputError(f"class {name} must have a row of positive weight")
-        solution = solve_checked(X, sign, c, settings, start)
+        solution = solver(sign, c, settings, start)
         if solution.status == "interrupted":
             stop.set()
         sigmoid = None
         if self.probability:
-            sigmoid = self._calibrate(X, sign, c, _remaining(settings, began), solution)
+            sigmoid = self._calibrate(solver, sign, c, _remaining(settings, began), solution)
         return Found(problem, solution, time.perf_counter() - began, sigmoid)
 
-    def _calibrate(self, X, sign, c, settings: Settings, solution: Solution):
+    def _kernel_rows(self, rows: np.ndarray | None) -> KernelRows | None:
+        """The part of the shared kernel matrix that belongs to these rows."""
+        if self.shared is None:
+            return None
+        K, epsilon = self.shared
+        part = K if rows is None else K[np.ix_(rows, rows)]
+        return KernelRows(None, None, 0.0, K=part, epsilon=epsilon)
+
+    def _fit(self, X, kernel_rows, sign, c, settings: Settings, start: Start) -> Solution:
+        if kernel_rows is None:
+            return solve_checked(X, sign, c, settings, start)
+        with one_blas_thread():
+            return solve_kernel(X, sign, c, settings, kernel_rows)
+
+    def _calibrate(self, solver, sign, c, settings: Settings, solution: Solution):
         """Platt's sigmoid on the scores that rows get from machines trained without them."""
         used = c > 0.0
         folds = np.full(len(sign), -1)
@@ -178,7 +199,7 @@ class _Job:
                 scores[out] = 1.0 if left[1.0] else -1.0
                 continue
             start = Start(solution.w, solution.b, alpha0=solution.alpha)
-            fit = solve_checked(X, sign, c_k, _remaining(settings, began), start)
+            fit = solver(sign, c_k, _remaining(settings, began), start)
             scores[out] = fit.margins[out]
         return fit_sigmoid(scores[used], sign[used] > 0)
 
