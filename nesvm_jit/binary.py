@@ -136,6 +136,8 @@ def solve_checked(
     """`solve` for data that have been checked, with the cost of every row."""
     start = start or Start()
     with one_blas_thread():
+        if settings.approx is not None:
+            raise InputError("approx is for `train`, which keeps the landmarks")
         if settings.kernel == "linear":
             return _solve_linear(X, y, c, settings, start)
         from .kernelised import solve_kernel

@@ -9,6 +9,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 from .errors import InputError
 from .jit import memory_bytes
 from .kernels.gram import as_spec, gram
+from .kernels.sums import row_norms
 from .kernels.sweep import HINGE, SQUARE
 from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape
 from .models.kernel_problem import KernelProblem, KernelRows
@@ -21,6 +22,7 @@ from .solvers.pairwise import pairwise
 SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
 INDEFINITE = 1e-6  # of the largest eigenvalue, below zero: more than rounding
 LANCZOS_STEPS = 40
+ROUNDING = 0.03  # of the tolerance
 NOT_SEMIDEFINITE = (
     "a kernel matrix must be positive semidefinite, or nothing could be certified; "
     "this one has a negative eigenvalue"
@@ -47,15 +49,18 @@ def budget_bytes(cache_mb: float | None) -> float:
     return 0.25 * memory_bytes() if cache_mb is None else cache_mb * 2.0**20
 
 
-def solve_kernel(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings) -> Any:
-    """A `Solution` with β in place of w."""
+def solve_kernel(
+    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, rows: KernelRows | None = None
+) -> Any:
+    """A `Solution` with β in place of w; the rows of the kernel matrix may be there already."""
     from .binary import limits, run_to_the_end, solution
 
     if settings.model == "lpsvm":
         return _solve_l1(X, y, c, settings)
     budget = budget_bytes(settings.cache_mb)
     loss = HINGE if settings.model == "csvm" else SQUARE
-    problem = KernelProblem(_rows(X, settings, budget), y, c, settings.bias, loss)
+    rows = rows or _rows(X, settings, budget)
+    problem = KernelProblem(rows, y, c, settings.bias, loss)
     run = Run(problem, limits(settings))
     if settings.model == "csvm":
         run.engine, work = "coordinate", partial(pairwise, problem, None, run)
@@ -81,7 +86,33 @@ def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:
         return KernelRows(None, None, budget, K=_precomputed(X))
     gamma = gamma_of(settings.gamma, X)
     spec = as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
-    return KernelRows(narrowed(X)[0][0], spec, budget)
+    dtype, epsilon = precision(X, settings, gamma)
+    return KernelRows(narrowed(X)[0][0], spec, budget, dtype, epsilon=epsilon)
+
+
+def precision(X: Matrix, settings: Settings, gamma: float) -> tuple[Any, float]:
+    """float32 for kernel values whose rounding is far below the tolerance, and their error.
+
+    In exp(−γ‖x − z‖²) the exponent is off by a few roundings of γ‖x‖², and the value by as much.
+    """
+    double = np.float64, float(np.finfo(np.float64).eps)
+    if settings.kernel != "rbf" or settings.model != "csvm":
+        return double
+    reach = gamma * float(row_norms(X)[0].max(initial=0.0)) ** 2
+    epsilon = float(np.finfo(np.float32).eps) * (1.0 + 2.0 * reach)
+    return (np.float32, epsilon) if epsilon <= ROUNDING * settings.tol else double
+
+
+def shared_matrix(X: Matrix, settings: Settings) -> tuple[np.ndarray, float] | None:
+    """The whole kernel matrix and its error, for several problems on the same rows; None where it
+    takes more than half the budget."""
+    gamma = gamma_of(settings.gamma, X)
+    dtype, epsilon = precision(X, settings, gamma)
+    n = shape(X)[0]
+    if float(n) * n * np.dtype(dtype).itemsize > 0.5 * budget_bytes(settings.cache_mb):
+        return None
+    kernel = (settings.kernel, gamma, settings.coef0, settings.degree)
+    return gram(narrowed(X)[0][0], None, *kernel, dtype=dtype), epsilon
 
 
 def _precomputed(X: Matrix) -> np.ndarray:

@@ -54,6 +54,8 @@ def training(machine, solver: str, seconds: dict[str, float]) -> dict[str, Any]:
         "n_support": machine.n_support,
         "seconds": {name: round(value, 6) for name, value in seconds.items()},
     }
+    if "approx" in record.extra:
+        facts["approx"] = record.extra["approx"]
     if len(problems) > 1:
         facts |= {"multiclass": record.multiclass, "problems": problems}
     return facts
@@ -70,6 +72,9 @@ def training_lines(machine, facts: dict[str, Any]) -> Iterator[str]:
     yield f"optimization finished, #iter = {facts['iterations']}"
     yield f"Objective value = {facts['objective']:.6f}"
     yield f"nSV = {facts['n_support']}"
+    if "approx" in facts:
+        landmarks = facts["approx"]["landmarks"]
+        yield f"Approximation = nystroem, {landmarks} landmarks; the gap is of that problem"
     yield f"Certified gap = {facts['gap']:.3e}"
 
 

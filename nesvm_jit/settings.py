@@ -28,6 +28,7 @@ class Settings:
     model: csvm ½‖w‖² and hinge, lpsvm ‖w‖₁ and hinge, lssvm ½‖w‖² and square. The bias is free.
     kernel: linear, poly (γ x·z + coef0)^degree, rbf exp(−γ‖x−z‖²) or precomputed; γ is 1/features
     by default, "scale" is 1/(features · variance). cache_mb bounds the memory for kernel rows.
+    approx "nystroem" makes of poly and rbf a linear machine over features of `landmarks` rows.
 
     solver: nesvm (Algorithm 1 at `mu`) and homotopy (Algorithm 2 from `mu_start` to `mu_end`) are
     the paper's; newton and coordinate work on the same smoothed problem; auto chooses. `nu` is the
@@ -53,6 +54,8 @@ class Settings:
     degree: int = 3
     coef0: float = 0.0
     cache_mb: float | None = None
+    approx: str | None = None
+    landmarks: int = 1000
     mu: float = 5.0
     nu: float | None = None
     mu_start: float = 5.0
@@ -93,6 +96,11 @@ class Settings:
         if self.strong and (self.bias or MODELS[self.model].strong_convexity == 0.0):
             raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
         _whole("max_iter", self.max_iter, 1)
+        _whole("landmarks", self.landmarks, 1)
+        if self.approx is not None:
+            one_of("approx", self.approx, ("nystroem",))
+            if self.kernel not in ("poly", "rbf"):
+                raise InputError(f"approx is for poly and rbf kernels, got {self.kernel!r}")
         _whole("seed", self.seed, 0)
         if self.kernel != "linear":
             self._check_kernel()
@@ -107,6 +115,8 @@ class Settings:
                 "coef0 must not be negative: such a polynomial is no kernel and nothing could be "
                 f"certified, got {self.coef0!r:.60}"
             )
+        if self.approx is not None:
+            return  # solved as a linear machine
         allowed = KERNEL_SOLVERS[self.model]
         if self.solver not in allowed:
             raise InputError(

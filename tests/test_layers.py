@@ -21,6 +21,7 @@ LEVELS = {
     "settings": 7,
     "binary": 8,
     "kernelised": 8,
+    "nystroem": 8,
     "machine": 9,
     "report": 10,
     "warm": 10,

@@ -103,6 +103,19 @@ problem = several(
         type=float,
         help="Memory for kernel rows in MB (default: a quarter of the machine's).",
     ),
+    click.option(
+        "--approx",
+        type=click.Choice(["nystroem"]),
+        help="Approximate poly or rbf by landmarks: a linear machine, for many rows.",
+    ),
+    click.option(
+        "--landmarks",
+        type=click.IntRange(min=1),
+        default=1000,
+        show_default=True,
+        metavar="M",
+        help="Rows that --approx takes as landmarks.",
+    ),
     click.option("-c", "--cost", type=float, default=1.0, show_default=True, help="C."),
     click.option(
         "--bias/--no-bias", default=True, show_default=True, help="A free, unpenalised bias."
@@ -206,7 +219,7 @@ def training_options(given: dict) -> dict:
     bias = given["bias"] if given["liblinear_bias"] is None else given["liblinear_bias"] >= 0
     same = (
         "model kernel gamma degree coef0 cache_mb multiclass solver tol mu mu_start mu_end epsilon "
-        "lipschitz max_iter time_limit seed"
+        "lipschitz max_iter time_limit seed approx landmarks"
     )
     return {
         **{name: given[name] for name in same.split()},

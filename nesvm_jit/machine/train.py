@@ -13,9 +13,11 @@ from .. import __version__
 from ..binary import Solution, Start, costs, solve_checked
 from ..errors import InputError
 from ..files.record import ModelRecord
-from ..jit import get_threads
-from ..kernelised import budget_bytes, gamma_of
+from ..jit import get_threads, one_blas_thread
+from ..kernelised import budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
+from ..models.kernel_rows import KernelRows
+from ..nystroem import Nystroem, nystroem
 from ..settings import Settings, one_of
 from .calibration import fit_sigmoid
 from .folds import stratified_folds
@@ -84,6 +86,14 @@ def train(
     problems = _problems(y, order, how)
     _check_warm(warm, p, len(problems), order)
     job = _Job(X, y, c, order, checked, bool(probability), seed)
+    if checked.approx is not None:
+        map_ = nystroem(X, checked)
+        plain = replace(checked, kernel="linear", approx=None)
+        found = replace(job, X=map_.features, settings=plain).run(problems, None)
+        return _approximate_machine(job, how, found, map_)
+    several = len(problems) > 1 or probability
+    if several and kernel in ("poly", "rbf") and model != "lpsvm":
+        job = replace(job, shared=shared_matrix(X, checked))
     found = job.run(problems, warm)
     machine = _machine(job, how, found)
     if keep_duals:
@@ -121,6 +131,7 @@ class _Job:
     settings: Settings
     probability: bool
     seed: int
+    shared: tuple[np.ndarray, float] | None = None  # the kernel matrix of all rows, its error
 
     def run(self, problems: list[Problem], warm: Machine | None) -> list[Found]:
         stop = threading.Event()
@@ -150,21 +161,37 @@ class _Job:
         rows = problem.rows
         X, y, c = self.X, self.y, self.c
         if rows is not None:
-            X, y, c = _subset(X, rows, settings.kernel), y[rows], c[rows]
+            y, c = y[rows], c[rows]
+            X = X if self.shared else _subset(X, rows, settings.kernel)
+        solver = partial(self._fit, X, self._kernel_rows(rows))
         sign = np.where(y == self.order[problem.i], 1.0, -1.0)
         for side in (1.0, -1.0):
             if not c[sign == side].any():
                 name = f"{self.order[problem.i]:g}" if side > 0 else _other(self.order, problem)
                 raise InputError(f"class {name} must have a row of positive weight")
-        solution = solve_checked(X, sign, c, settings, start)
+        solution = solver(sign, c, settings, start)
         if solution.status == "interrupted":
             stop.set()
         sigmoid = None
         if self.probability:
-            sigmoid = self._calibrate(X, sign, c, _remaining(settings, began), solution)
+            sigmoid = self._calibrate(solver, sign, c, _remaining(settings, began), solution)
         return Found(problem, solution, time.perf_counter() - began, sigmoid)
 
-    def _calibrate(self, X, sign, c, settings: Settings, solution: Solution):
+    def _kernel_rows(self, rows: np.ndarray | None) -> KernelRows | None:
+        """The part of the shared kernel matrix that belongs to these rows."""
+        if self.shared is None:
+            return None
+        K, epsilon = self.shared
+        part = K if rows is None else K[np.ix_(rows, rows)]
+        return KernelRows(None, None, 0.0, K=part, epsilon=epsilon)
+
+    def _fit(self, X, kernel_rows, sign, c, settings: Settings, start: Start) -> Solution:
+        if kernel_rows is None:
+            return solve_checked(X, sign, c, settings, start)
+        with one_blas_thread():
+            return solve_kernel(X, sign, c, settings, kernel_rows)
+
+    def _calibrate(self, solver, sign, c, settings: Settings, solution: Solution):
         """Platt's sigmoid on the scores that rows get from machines trained without them."""
         used = c > 0.0
         folds = np.full(len(sign), -1)
@@ -179,7 +206,7 @@ class _Job:
                 scores[out] = 1.0 if left[1.0] else -1.0
                 continue
             start = Start(solution.w, solution.b, alpha0=solution.alpha)
-            fit = solve_checked(X, sign, c_k, _remaining(settings, began), start)
+            fit = solver(sign, c_k, _remaining(settings, began), start)
             scores[out] = fit.margins[out]
         return fit_sigmoid(scores[used], sign[used] > 0)
 
@@ -232,38 +259,57 @@ def _start(warm: Machine | None, number: int, problem: Problem, job: _Job) -> St
     return replace(start, alpha0=job.settings.C * warm.duals[number])
 
 
-def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
-    settings, order = job.settings, job.order
-    n, p = shape(job.X)
+def _common(job: _Job, how: str, found: list[Found]) -> dict[str, Any]:
+    """What machines of every kind have."""
     common: dict[str, Any] = {
-        "classes": order,
-        "n_features": p,
+        "classes": job.order,
+        "n_features": shape(job.X)[1],
         "bias": [f.solution.b for f in found],
         "multiclass": how,
-        "model": settings.model,
-        "kernel": settings.kernel,
+        "model": job.settings.model,
+        "kernel": job.settings.kernel,
         "extra": _facts(job, found),
     }
     if job.probability:
         A, B = zip(*(f.sigmoid for f in found), strict=True)
         common["probability"] = (np.array(A), np.array(B))
+    return common
+
+
+def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
+    settings, common = job.settings, _common(job, how, found)
     if settings.kernel == "linear":
         weights = np.array([f.solution.w for f in found]).T
         return Machine(ModelRecord(weights=weights, **common))
-    beta = np.zeros((n, len(found)))
+    beta = np.zeros((len(job.y), len(found)))
     for k, f in enumerate(found):
         rows = slice(None) if f.problem.rows is None else f.problem.rows
         beta[rows, k] = f.solution.beta
     used = np.flatnonzero((beta != 0.0).any(axis=1))
-    sv_class = np.argmax(job.y[used][:, None] == order[None, :], axis=1)
-    used = used[np.argsort(sv_class, kind="stable")]  # by class, as LIBSVM keeps them
-    common |= {"coefs": beta[used], "sv_class": np.sort(sv_class)}
+    return _kernel_machine(job, used, beta[used], common, settings)
+
+
+def _kernel_machine(job: _Job, used: np.ndarray, coefs, common: dict, settings) -> Machine:
+    """A machine whose support vectors are the rows `used`, by class as LIBSVM keeps them."""
+    sv_class = np.argmax(job.y[used][:, None] == job.order[None, :], axis=1)
+    by_class = np.argsort(sv_class, kind="stable")
+    used = used[by_class]
+    common |= {"coefs": coefs[by_class], "sv_class": sv_class[by_class]}
     if settings.kernel == "precomputed":
         return Machine(ModelRecord(support_index=used, **common), used)
     kernel: dict[str, Any] = {k: getattr(settings, k) for k in ("gamma", "coef0", "degree")}
     support = as_scipy(take_rows(job.X, used)).astype(np.float64)
     support.eliminate_zeros()
     return Machine(ModelRecord(support=support, **common, **kernel), used)
+
+
+def _approximate_machine(job: _Job, how: str, found: list[Found], map_: Nystroem) -> Machine:
+    """The landmarks as support vectors of a machine that was trained as a linear one."""
+    settings = job.settings
+    common = _common(job, how, found)
+    common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(map_.landmarks)}
+    coefs = np.stack([map_.coefficients(f.solution.w) for f in found], axis=1)
+    return _kernel_machine(job, map_.landmarks, coefs, common, settings)
 
 
 def _facts(job: _Job, found: list[Found]) -> dict[str, Any]:

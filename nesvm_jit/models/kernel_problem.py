@@ -26,7 +26,8 @@ class KernelProblem:
         self.n_rows, self.n_variables = n, n + 1
         self.lower, self.upper = np.where(y > 0, 0.0, -c), np.where(y > 0, c, 0.0)
         self.beta, self.f = np.zeros(n), np.zeros(n)
-        # K_ij ≤ √K_ii √K_jj: rounding in f_j is about ε ‖β∘√K_ii‖ √K_jj, in P ‖c∘√K_jj‖ times that
+        # K_ij ≤ √K_ii √K_jj: rounding in f_j is about ε ‖β∘√K_ii‖ √K_jj, in P ‖c∘√K_jj‖ times that;
+        # it is taken off every bound, so that K rounded to float32 certifies the exact problem
         self._root = np.sqrt(np.abs(rows.diagonal()))
         self._felt = float(np.linalg.norm(c * self._root))
         self._fresh = self._drift = 0.0  # ε ‖β∘√K_ii‖ of all that was added up, at first and now
@@ -58,7 +59,7 @@ class KernelProblem:
         return len(moved)
 
     def _rounding(self, beta: np.ndarray, indices: np.ndarray | slice = slice(None)) -> float:
-        return float(np.finfo(float).eps * np.linalg.norm(beta * self._root[indices]))
+        return float(self.rows.epsilon * np.linalg.norm(beta * self._root[indices]))
 
     def drifted(self, gap: float) -> bool:
         """Whether rounding in f, which was less once, may be felt in a gap P − D of this size."""

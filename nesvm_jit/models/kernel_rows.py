@@ -25,8 +25,10 @@ class KernelRows:
         budget_bytes: float,
         dtype=np.float64,
         K: np.ndarray | None = None,
+        epsilon: float = np.finfo(float).eps,
     ):
         self.computed = 0.0  # rows, or as many cells as n of them have
+        self.epsilon = epsilon  # about the relative error of an entry, against √K_ii √K_jj
         self._clock = 0
         if K is not None:
             self.n = self.capacity = len(K)

@@ -1,0 +1,99 @@
+"""Nyström's approximation: its features, its machines and their files."""
+
+import json
+
+import numpy as np
+import pytest
+from nesvm_jit import InputError, load_model, solve, train
+from nesvm_jit.matrix import as_matrix
+from nesvm_jit.nystroem import nystroem
+from nesvm_jit.settings import Settings
+from scipy.sparse import csr_matrix
+
+from . import oracle
+from .commands import data_file, done, refused
+
+
+def draw(n=200, p=3, k=2):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((n, p))
+    return X, np.digitize(
+        np.linalg.norm(X, axis=1), np.quantile(np.linalg.norm(X, axis=1), np.arange(1, k) / k)
+    ) + 1.0
+
+
+@pytest.mark.parametrize(
+    "make", [np.asarray, csr_matrix, np.float32], ids=["dense", "CSR", "float32"]
+)
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+def test_with_every_row_a_landmark_products_are_the_kernel(kernel, make):
+    X, _ = draw(n=40)
+    settings = Settings(kernel=kernel, gamma=0.3, coef0=1.0, approx="nystroem", landmarks=100)
+    found = nystroem(as_matrix(make(X)), settings)
+    K = oracle.gram(X, X, kernel, 0.3, 1.0, 3)
+    np.testing.assert_allclose(found.features @ found.features.T, K, atol=1e-3 * np.abs(K).max())
+    assert found.landmarks.tolist() == list(range(40))
+    assert found.features.dtype == (np.float32 if make is np.float32 else np.float64)
+
+
+def test_landmarks_are_those_of_the_seed():
+    X = as_matrix(draw()[0])
+    drawn = [
+        nystroem(X, Settings(kernel="rbf", approx="nystroem", landmarks=20, seed=seed)).landmarks
+        for seed in (0, 0, 1)
+    ]
+    assert np.array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0], drawn[2])
+    assert len(set(drawn[0])) == 20
+
+
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+def test_with_every_row_a_landmark_the_machine_is_the_exact_one(model):
+    X, y = draw(n=60)
+    options = {"kernel": "rbf", "gamma": 0.5, "C": 3.0, "tol": 1e-7}
+    exact = train(X, y, model, **options)
+    near = train(X, y, model, approx="nystroem", landmarks=60, **options)
+    assert near.problems[0]["objective"] == pytest.approx(exact.problems[0]["objective"], rel=1e-4)
+    np.testing.assert_allclose(near.decision_function(X), exact.decision_function(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+@pytest.mark.parametrize("k", [2, 4])
+def test_machines_classify_and_survive_their_file(tmp_path, k, multiclass):
+    X, y = draw(n=600, k=k)
+    options = {"kernel": "rbf", "gamma": 0.5, "C": 10.0, "multiclass": multiclass}
+    m = train(X, y, approx="nystroem", landmarks=80, probability=True, **options)
+    assert m.gap <= 1e-3
+    assert m.record.extra["approx"] == {"kind": "nystroem", "landmarks": 80}
+    assert len(m.record.coefs) == 80
+    assert (m.predict(X) == y).mean() > 0.9
+    m.save(tmp_path / "m")
+    again = load_model(tmp_path / "m")
+    np.testing.assert_array_equal(again.decision_function(X), m.decision_function(X))
+    np.testing.assert_array_equal(again.predict_proba(X), m.predict_proba(X))
+
+
+def test_what_cannot_be_is_refused():
+    X, y = draw()
+    with pytest.raises(InputError, match="approx is for poly and rbf"):
+        train(X, y, approx="nystroem")
+    with pytest.raises(InputError, match="approx must be one of"):
+        train(X, y, kernel="rbf", approx="fourier")
+    with pytest.raises(InputError, match="landmarks must be a whole number"):
+        train(X, y, kernel="rbf", approx="nystroem", landmarks=0)
+    with pytest.raises(InputError, match="got a budget of"):
+        train(X, y, kernel="rbf", approx="nystroem", cache_mb=0.01)
+    with pytest.raises(InputError, match="approx is for `train`"):
+        solve(X, np.where(y > 1, 1.0, -1.0), kernel="rbf", approx="nystroem")
+
+
+def test_on_the_command_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data_file(tmp_path / "three", labels=(1, 2, 3))
+    out = done("train", "-t", "rbf", "--approx", "nystroem", "--landmarks", "10", "three").out
+    assert "Approximation = nystroem, 10 landmarks; the gap is of that problem\n" in out
+    facts = json.loads(done("train", "-t", "rbf", "--approx", "nystroem", "--json", "three").out)
+    assert facts["approx"]["kind"] == "nystroem"
+    assert "approx" in done("info", "three.model").out
+    assert "Accuracy" in done("predict", "three", "three.model", "out").out
+    assert "approx is for" in refused("train", "--approx", "nystroem", "three")
