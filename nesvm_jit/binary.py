@@ -166,9 +166,7 @@ def _solve_narrow(X, y, c, settings: Settings, start: Start) -> Solution:
     machine = MODELS[settings.model]()
     v0, centre = start.points(p, settings.bias)
     problem = LinearProblem(X, y, c, machine, settings.bias)
-    first = Smoothing(*(settings.mu if settings.solver == "nesvm" else settings.mu_start,) * 2)
-    if settings.nu is not None:
-        first = first._replace(loss=settings.nu)
+    first = first_smoothing(settings)
     if not max(problem.lipschitz("paper", first), n * float(c.max())) <= LARGEST:
         raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
     run = Run(problem, limits(settings), engine=settings.solver)
@@ -216,15 +214,24 @@ def _work(
         if alpha0 is None:
             alpha0 = _dual_start(problem, v0, _warm(problem, v0, first))
         coordinate(problem, alpha0, problem.split(v0)[1], settings.seed, run)
-    elif run.engine == "nesvm":
-        nesvm(problem, v0, centre, first, _method(settings), run)
     else:
-        auto = settings.solver == "auto"
-        first = _warm(problem, v0, first) if auto else first
-        end = settings.mu_end or (1e-9 if auto else 0.01) * first.loss
-        moving = auto if settings.moving_centre is None else settings.moving_centre
-        stages = Continuation(first, end, settings.schedule or ("gap" if auto else "paper"), moving)
-        homotopy(problem, v0, centre, stages, _method(settings), run)
+        gradient_methods(problem, v0, centre, _first(problem, v0, first, settings), settings, run)
+
+
+def _first(problem: LinearProblem, v0: np.ndarray, first: Smoothing, settings: Settings):
+    return _warm(problem, v0, first) if settings.solver == "auto" else first
+
+
+def gradient_methods(problem, v0, centre, first: Smoothing, settings: Settings, run: Run) -> None:
+    """The paper's algorithms, on any problem that has gradients."""
+    if run.engine == "nesvm":
+        nesvm(problem, v0, centre, first, _method(settings), run)
+        return
+    auto = settings.solver == "auto"
+    end = settings.mu_end or (1e-9 if auto else 0.01) * first.loss
+    moving = auto if settings.moving_centre is None else settings.moving_centre
+    stages = Continuation(first, end, settings.schedule or ("gap" if auto else "paper"), moving)
+    homotopy(problem, v0, centre, stages, _method(settings), run)
 
 
 def _dual_start(problem: LinearProblem, v0: np.ndarray, smoothing: Smoothing) -> np.ndarray | None:
@@ -237,6 +244,12 @@ def _dual_start(problem: LinearProblem, v0: np.ndarray, smoothing: Smoothing) ->
 
 def _warm(problem: LinearProblem, v0: np.ndarray, first: Smoothing) -> Smoothing:
     return warm_smoothing(problem, v0, first) if problem.model.smoothed and v0.any() else first
+
+
+def first_smoothing(settings: Settings) -> Smoothing:
+    """μ⁰ of the paper's algorithms."""
+    first = Smoothing(*(settings.mu if settings.solver == "nesvm" else settings.mu_start,) * 2)
+    return first if settings.nu is None else first._replace(loss=settings.nu)
 
 
 def _method(settings: Settings) -> Method:

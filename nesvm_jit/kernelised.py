@@ -1,5 +1,7 @@
 """The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ (‖β‖₁ in lpsvm)."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -8,20 +10,24 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 from .errors import InputError
 from .jit import memory_bytes
-from .kernels.gram import as_spec, gram
+from .kernels.gram import Spec, as_spec, gram
 from .kernels.sums import row_norms
 from .kernels.sweep import HINGE, SQUARE
-from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape
+from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape, take_rows
+from .models import MODELS
 from .models.kernel_problem import KernelProblem, KernelRows
+from .models.smoothed_kernel import SmoothedKernel
 from .narrow import narrowed
 from .settings import Settings
 from .solvers import Run
 from .solvers.least_squares import least_squares
+from .solvers.levels import newton_in_levels
 from .solvers.pairwise import pairwise
 
 SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
 INDEFINITE = 1e-6  # of the largest eigenvalue, below zero: more than rounding
 LANCZOS_STEPS = 40
+SMALL = (1e-4, 1e-8)  # of the largest coefficient
 ROUNDING = 0.03  # of the tolerance
 NOT_SEMIDEFINITE = (
     "a kernel matrix must be positive semidefinite, or nothing could be certified; "
@@ -61,33 +67,107 @@ def solve_kernel(
     loss = HINGE if settings.model == "csvm" else SQUARE
     rows = rows or _rows(X, settings, budget)
     problem = KernelProblem(rows, y, c, settings.bias, loss)
-    run = Run(problem, limits(settings))
-    if settings.model == "csvm":
-        run.engine, work = "coordinate", partial(pairwise, problem, None, run)
-    else:
-        run.engine, work = "newton", partial(least_squares, problem, budget, run)
+    run = Run(problem, limits(settings), engine=settings.solver)
     if settings.solver == "auto":
+        run.engine = "coordinate" if loss == HINGE else "newton"
         run.why = f"the engine of {settings.model} with a kernel"
+    if run.engine == "coordinate":
+        work = partial(_work_in_pairs, problem, run)
+    elif run.engine == "newton" and loss == SQUARE:
+        work = partial(least_squares, problem, budget, run)
+    else:
+        work = partial(_work_smoothed, problem, settings, run)
     run_to_the_end(run, work)
-    point = np.zeros(len(y) + 1) if run.best is None else run.best
-    beta, b = problem.split(point)
-    if not np.array_equal(beta, problem.beta) or (loss == SQUARE and not c.all()):
-        problem.place(beta)
-    found = {"w": None, "beta": beta.copy(), "b": b, "margins": problem.f + b}
-    run.certify()
-    run.settle(problem.evaluate(point).objective)
+    if isinstance(run.problem, KernelProblem):
+        problem = run.problem  # which may be a finer one by now
+    found = {"w": None, **_standing(problem, run)}
     if run.dual > run.objective + INDEFINITE * abs(run.objective):
         raise InputError(NOT_SEMIDEFINITE)
     return solution(run, settings, **found)
+
+
+def _work_in_pairs(problem: KernelProblem, run: Run) -> None:
+    """Pairwise steps; on finer rows where the rounding of K alone keeps the gap open."""
+    pairwise(problem, None, run)
+    if not run.done and problem.rows.finer is not None:
+        beta = problem.beta
+        finer = KernelProblem(problem.rows.finer(), problem.y, problem.c, problem.bias)
+        run.begin_again(finer)
+        pairwise(finer, beta * problem.y, run)
+
+
+def _work_smoothed(problem: KernelProblem, settings: Settings, run: Run) -> None:
+    """The engines that minimise F_μ in the kernel's metric."""
+    from .binary import first_smoothing, gradient_methods
+
+    smooth = SmoothedKernel(problem, MODELS[settings.model]())
+    zero = np.zeros(smooth.n_variables)
+    if run.engine == "newton":
+        moving = settings.moving_centre is not False
+        newton_in_levels(smooth, run, np.random.default_rng(settings.seed), moving)
+    else:
+        run.problem = smooth
+        gradient_methods(smooth, zero, zero, first_smoothing(settings), settings, run)
+
+
+def _standing(problem: KernelProblem, run: Run) -> dict[str, Any]:
+    """β, b and the margins of the best point, certified afresh; one with exact zeros is taken
+    instead where that is as good, or good enough: the dual point, or its support."""
+    beta, b = run.problem.split(run.best) if run.best is not None else (problem.beta, 0.0)
+    beta, smoothed, run.problem = beta.copy(), run.problem is not problem, problem
+    if run.alpha is None or not smoothed:
+        partly = problem.loss == SQUARE and not problem.c.all()  # f is not known of every row
+        if partly or not np.array_equal(beta, problem.beta):
+            problem.place(beta)
+        run.certify()
+    else:
+        problem.place(run.alpha * problem.y)
+        dual, found = problem.current()
+        if _enough(found.objective, run):
+            beta, b = problem.split(dual)
+        else:
+            beta = _sparsest(problem, beta, b, run)
+    point = np.append(beta, b)
+    margins = problem.f + b
+    run.settle(problem.evaluate(point).objective)
+    return {"beta": point[:-1], "b": b, "margins": margins}
+
+
+def _sparsest(problem: KernelProblem, beta: np.ndarray, b: float, run: Run) -> np.ndarray:
+    """β with as many exact zeros as the tolerance allows; the problem then stands there."""
+    size = np.abs(beta)
+    zeros = [run.alpha == 0.0, *(size <= share * size.max(initial=0.0) for share in SMALL)]
+    for zero in zeros:
+        part = np.where(zero, 0.0, beta)
+        problem.stand(part)
+        if _enough(problem.evaluate(np.append(part, b)).objective, run):
+            return part
+    problem.stand(beta)
+    return beta
+
+
+def _enough(objective: float, run: Run) -> bool:
+    """Whether this P is no worse than the best, or is within the tolerance."""
+    return objective <= run.objective or objective - run.dual <= run.limits.tol * objective
 
 
 def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:
     if settings.kernel == "precomputed":
         return KernelRows(None, None, budget, K=_precomputed(X))
     gamma = gamma_of(settings.gamma, X)
-    spec = as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
     dtype, epsilon = precision(X, settings, gamma)
-    return KernelRows(narrowed(X)[0][0], spec, budget, dtype, epsilon=epsilon)
+    return KernelRows(narrowed(X)[0][0], _spec(X, settings, gamma), budget, dtype, epsilon=epsilon)
+
+
+def _spec(X: Matrix, settings: Settings, gamma: float) -> Spec:
+    return as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
+
+
+def finer_rows(X: Matrix, settings: Settings, part: np.ndarray | None) -> KernelRows:
+    """The kernel between a part of the rows (or all) in float64, for what float32 cannot settle."""
+    spec = _spec(X, settings, gamma_of(settings.gamma, X))
+    X = X if part is None else take_rows(X, part)
+    return KernelRows(narrowed(X)[0][0], spec, budget_bytes(settings.cache_mb))
 
 
 def precision(X: Matrix, settings: Settings, gamma: float) -> tuple[Any, float]:
@@ -96,23 +176,60 @@ def precision(X: Matrix, settings: Settings, gamma: float) -> tuple[Any, float]:
     In exp(−γ‖x − z‖²) the exponent is off by a few roundings of γ‖x‖², and the value by as much.
     """
     double = np.float64, float(np.finfo(np.float64).eps)
-    if settings.kernel != "rbf" or settings.model != "csvm":
+    in_pairs = settings.model == "csvm" and settings.solver in ("auto", "coordinate")
+    if settings.kernel != "rbf" or not in_pairs:
         return double
     reach = gamma * float(row_norms(X)[0].max(initial=0.0)) ** 2
     epsilon = float(np.finfo(np.float32).eps) * (1.0 + 2.0 * reach)
     return (np.float32, epsilon) if epsilon <= ROUNDING * settings.tol else double
 
 
-def shared_matrix(X: Matrix, settings: Settings) -> tuple[np.ndarray, float] | None:
-    """The whole kernel matrix and its error, for several problems on the same rows; None where it
-    takes more than half the budget."""
+@dataclass(frozen=True)
+class SharedMatrix:
+    """One kernel matrix for several problems, and the error of its entries."""
+
+    K: np.ndarray
+    epsilon: float
+    place: np.ndarray  # of every row in K
+    finer: Callable[[np.ndarray | None], KernelRows]
+
+    def rows(self, part: np.ndarray | None) -> KernelRows:
+        """The kernel between a part of the rows, or all."""
+        K = self.K if part is None else _between(self.K, self.place[part])
+        finer = partial(self.finer, part) if K.dtype == np.float32 else None
+        return KernelRows(None, None, 0.0, K=K, epsilon=self.epsilon, finer=finer)
+
+
+def _between(K: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """A copy of K between these places, in runs of neighbours: as fast as memory."""
+    ends = np.flatnonzero(np.diff(places) != 1) + 1
+    starts, stops = np.append(0, ends), np.append(ends, len(places))
+    out = np.empty((len(places), len(places)), K.dtype)
+    here = [
+        slice(int(places[a]), int(places[b - 1]) + 1) for a, b in zip(starts, stops, strict=True)
+    ]
+    there = [slice(int(a), int(b)) for a, b in zip(starts, stops, strict=True)]
+    for row, to in zip(here, there, strict=True):
+        for column, at in zip(here, there, strict=True):
+            out[to, at] = K[row, column]
+    return out
+
+
+def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> SharedMatrix | None:
+    """The kernel matrix of all rows, in this order or as they come; None where it takes more than
+    half the budget."""
     gamma = gamma_of(settings.gamma, X)
     dtype, epsilon = precision(X, settings, gamma)
     n = shape(X)[0]
     if float(n) * n * np.dtype(dtype).itemsize > 0.5 * budget_bytes(settings.cache_mb):
         return None
     kernel = (settings.kernel, gamma, settings.coef0, settings.degree)
-    return gram(narrowed(X)[0][0], None, *kernel, dtype=dtype), epsilon
+    place = np.arange(n)
+    rows = X if order is None else take_rows(X, order)
+    if order is not None:
+        place[order] = np.arange(n)
+    K = gram(narrowed(rows)[0][0], None, *kernel, dtype=dtype)
+    return SharedMatrix(K, epsilon, place, partial(finer_rows, X, settings))
 
 
 def _precomputed(X: Matrix) -> np.ndarray:

@@ -15,9 +15,9 @@ from .solvers import SCHEDULES
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 KERNEL_SOLVERS = {
-    "csvm": ("auto", "coordinate"),
+    "csvm": ("auto", "nesvm", "homotopy", "newton", "coordinate"),
     "lpsvm": ("auto", "nesvm", "homotopy", "newton"),
-    "lssvm": ("auto", "newton"),
+    "lssvm": ("auto", "nesvm", "homotopy", "newton"),
 }
 
 

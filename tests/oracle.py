@@ -161,3 +161,10 @@ def centred_step(X, y, c, s, centre, f, mu, loss):
     weight = c * y * u
     sums = (c @ h_mu, c @ h, c @ u, weight.sum(), max(u.max(), 0.0))
     return weight, c * bend, sums, dense(X).T @ weight
+
+
+def kernel_objective(model, K, y, c, beta, b):
+    """½βᵀKβ + Σ c loss(1 − y(Kβ + b))."""
+    f = K @ beta
+    r = 1 - y * (f + b)
+    return 0.5 * beta @ f + c @ (r**2 if model == "lssvm" else np.maximum(r, 0))

@@ -94,9 +94,9 @@ def test_spread_is_the_slowest_over_the_fastest_cost():
             t for t in all_tasks() if t.group == TASK.group and t.data == "a9a"
         )
     }
-    assert targets.spread(outcomes, "a9a", "nesvm-jit") == 7.0
-    assert targets.spread(outcomes, "a9a", "LIBLINEAR") == math.inf
-    assert math.isnan(targets.spread({}, "a9a", "nesvm-jit"))
+    assert targets.spread(outcomes, targets.over_costs("a9a"), "nesvm-jit") == 7.0
+    assert targets.spread(outcomes, targets.over_costs("a9a"), "LIBLINEAR") == math.inf
+    assert math.isnan(targets.spread({}, targets.over_costs("a9a"), "nesvm-jit"))
 
 
 def test_lines_go_through_what_nothing_quicker_beats():

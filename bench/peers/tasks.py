@@ -11,6 +11,9 @@ TEXTS = ("news20bydate halves", "news20bydate one class")
 LP_DATA = ("a1a", "a4a", "a6a", "a9a")
 PARTS = ("a1a", "a2a", "a3a", "a4a", "a5a", "a6a")
 COPIES = (1, 4, 16, 64)  # of a9a, one below the other, at C divided by their number
+VISION = ("usps", "scene15.gist512", "mnist, 10 000 rows")
+VISION_COSTS = (1.0, 100.0)
+CACHE_MB = 1000.0
 SAMPLED = (1.0, 1e2)  # the C at which slow peers run too
 MODELS = {"csvm": "C-SVM", "lpsvm": "LP-SVM", "lssvm": "LS-SVM"}
 
@@ -26,6 +29,7 @@ class Task:
     from_file: bool = False
     kernel: str = "linear"
     grows: bool = False  # it shows how time grows with the rows, without rivals
+    cache_mb: float | None = None  # the memory for kernel rows, where that is the point
 
     @property
     def group(self) -> str:
@@ -33,6 +37,7 @@ class Task:
         kind = MODELS[self.model] + ("" if self.kernel == "linear" else f", {self.kernel}")
         bias = "with bias" if self.bias else "without bias"
         more = ", from file to model" if self.from_file else ", growing" if self.grows else ""
+        more += "" if self.cache_mb is None else f", {self.cache_mb:g} MB for kernel rows"
         return f"{kind} {bias}{more}"
 
     @property
@@ -54,6 +59,11 @@ def part_of_a9a(data: str) -> Task:
     return Task(data, "csvm", 1.0, grows=True)
 
 
+def rbf(data: str, C: float, **more) -> Task:
+    """γ = 1/features, with bias; of several classes one against one."""
+    return Task(data, "csvm", C, bias=True, kernel="rbf", **more)
+
+
 def all_tasks() -> list[Task]:
     """Everything on the page, in its order."""
     tasks = [
@@ -67,6 +77,9 @@ def all_tasks() -> list[Task]:
         *(part_of_a9a(data) for data in PARTS),
         *(copies_of_a9a(k) for k in COPIES),
         *(Task(data, "csvm", 1.0, from_file=True) for data in (*TABLES, TEXTS[0], "mnist")),
+        *(rbf("a6a", C) for C in COSTS),
+        *(rbf(data, C) for data in VISION for C in VISION_COSTS),
+        rbf("ijcnn1", 1.0, cache_mb=CACHE_MB),
     ]
     return list(dict.fromkeys(tasks))
 
@@ -79,4 +92,5 @@ def quick_tasks() -> list[Task]:
         Task("a1a", "lpsvm", 1.0),
         Task("a1a", "lssvm", 1.0),
         Task("a1a", "csvm", 1.0, from_file=True),
+        rbf("a1a", 1.0),
     ]

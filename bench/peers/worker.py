@@ -17,7 +17,7 @@ from .store import FOLDER
 from .tasks import Task
 
 LONGEST = 60.0  # seconds without a point, with loading, compiling and warming up
-BUDGET = 6.0  # seconds of fits on a task, repeats not counted, after which tighter settings are not tried
+BUDGET = 6.0  # seconds of fits on a task, repeats not counted: then no tighter setting is tried
 LONGEST_NOTICE = 120  # letters of an error
 REPEATS = ((0.1, 5), (1.0, 3))  # so many of fits shorter than this; one of longer ones
 

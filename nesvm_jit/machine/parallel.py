@@ -7,13 +7,14 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from ..jit import get_threads, one_blas_thread, serial_kernels
 
 
-def run_all(tasks: Sequence[Callable[[], object]], stop: threading.Event) -> list:
-    """The results of all tasks, in order.
+def run_all(tasks: Sequence[Callable[[], object]], stop: threading.Event, small: bool) -> list:
+    """The results of all tasks, in order; one by one if they are so small that threads would only
+    wait for each other in Python.
 
     Ctrl-C sets `stop`, which tasks look at in every round; their best results are returned.
     """
     workers = min(get_threads(), len(tasks))
-    if workers <= 1:
+    if workers <= 1 or small:
         return [task() for task in tasks]
 
     def alone(task):

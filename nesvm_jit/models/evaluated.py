@@ -10,9 +10,7 @@ from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import Rows, _sweep, sweep_work
 from ..matrix import Matrix, shape
 from .base import Model, Smoothing
-
-POWER_ROUNDS = 100
-POWER_MARGIN = 1.01  # power iteration comes from below; the descent test guards what is left
+from .curved import Curved, power_iteration
 
 
 class Evaluation(NamedTuple):
@@ -30,10 +28,11 @@ class DualPoint(NamedTuple):
     alpha: np.ndarray
 
 
-class Evaluated:
+class Evaluated(Curved):
     """min R(w) + Σ c_i loss(1 − y_i(x_i·w + b)); a point is v = [w; b], or w without a bias."""
 
     def __init__(self, X: Matrix, y: np.ndarray, c: np.ndarray, model: Model, bias: bool):
+        super().__init__()
         n, p = shape(X)
         two, largest = np.zeros(n), np.zeros(n)
         _row_norms(X, chunk_count(n, 1), two, largest)
@@ -55,7 +54,6 @@ class Evaluated:
         self._penalty_centre: np.ndarray | float = 0.0
         self._judged: np.ndarray | None = None
         self._fresh: tuple[np.ndarray, float] | None = None  # a point and P there
-        self._spectral: dict[str, float] = {}
         self._margins: Margins | None = None
         self._H: np.ndarray | None = None
         self.factor: np.ndarray | None = None  # of a Hessian that nothing changes, once it is known
@@ -173,36 +171,17 @@ class Evaluated:
         used = self.rows.c > 0.0
         return float((alpha[used] ** 2 / (4.0 * self.rows.c[used])).sum())
 
-    def lipschitz(self, kind: str, smoothing: Smoothing) -> float:
-        """A constant of ∇F_μ: the paper's (its sum over rows by n times the largest), or the
-        spectral one."""
-        if kind not in self._spectral:
-            d = self.model.curvature(self.rows)
-            if kind == "paper":
-                with np.errstate(over="ignore"):
-                    bound = self.n_rows * float((d * self._norms2).max(initial=0.0))
-            else:
-                bound = POWER_MARGIN * self._largest_eigenvalue(d)
-            self._spectral[kind] = bound
-        loss = self.model.curvature_scale(smoothing) * self._spectral[kind]
-        return self.model.penalty_lipschitz(smoothing) + loss
-
     def _largest_eigenvalue(self, d: np.ndarray) -> float:
-        """λ_max of Σ d_i x_i x_iᵀ (rows with their 1 for the bias) by power iteration."""
-        v = np.random.default_rng(0).random(self.n_variables) + 0.5
         margins, image = np.zeros(self.n_rows), np.zeros(self.n_variables)
-        eigenvalue = 0.0
-        for _ in range(POWER_ROUNDS):
-            v /= max(np.linalg.norm(v), np.finfo(float).tiny)
+
+        def apply(v: np.ndarray) -> np.ndarray:
             w, b = self.split(v)
             _margins(self.X, w, b, chunk_count(self.n_rows, 1), margins)
-            margins *= d
+            margins[:] *= d
             _accumulate(self.X, margins, self._work.parts, image[: self.n_features])
             if self.bias:
                 image[-1] = margins.sum()
             self.passes += 2
-            before, eigenvalue = eigenvalue, float(v @ image)
-            if eigenvalue - before <= 1e-4 * eigenvalue:
-                break
-            v[:] = image
-        return eigenvalue
+            return image
+
+        return power_iteration(apply, self.n_variables)

@@ -15,6 +15,7 @@ __all__ = ["KernelProblem", "KernelRows"]
 
 DRIFT = 1e-3  # of the gap is what rounding in f may come to
 GROWN = 10.0  # times what a fresh f has
+SLACK = 10.0  # times the rounding in f: rows nearer to a loss may have one
 
 
 class KernelProblem:
@@ -26,8 +27,9 @@ class KernelProblem:
         self.n_rows, self.n_variables = n, n + 1
         self.lower, self.upper = np.where(y > 0, 0.0, -c), np.where(y > 0, c, 0.0)
         self.beta, self.f = np.zeros(n), np.zeros(n)
-        # K_ij ≤ √K_ii √K_jj: rounding in f_j is about ε ‖β∘√K_ii‖ √K_jj, in P ‖c∘√K_jj‖ times that;
-        # it is taken off every bound, so that K rounded to float32 certifies the exact problem
+        # K_ij ≤ √K_ii √K_jj: rounding in f_j is about ε ‖β∘√K_ii‖ √K_jj, in P as much as the rows
+        # with a loss cost; it is taken off every bound, so that K rounded to float32 certifies the
+        # exact problem
         self._root = np.sqrt(np.abs(rows.diagonal()))
         self._felt = float(np.linalg.norm(c * self._root))
         self._fresh = self._drift = 0.0  # ε ‖β∘√K_ii‖ of all that was added up, at first and now
@@ -45,7 +47,11 @@ class KernelProblem:
 
     def place(self, beta: np.ndarray, f: np.ndarray | None = None) -> None:
         """Stand at β, made feasible, with f = Kβ computed from its rows unless it is known."""
-        self.beta[:] = self.feasible(beta)
+        self.stand(self.feasible(beta), f)
+
+    def stand(self, beta: np.ndarray, f: np.ndarray | None = None) -> None:
+        """The same for any β."""
+        self.beta[:] = beta
         self.f[:] = self.rows.times(self.beta)[0] if f is None else f
         self._fresh = self._drift = self._rounding(self.beta)
 
@@ -61,9 +67,20 @@ class KernelProblem:
     def _rounding(self, beta: np.ndarray, indices: np.ndarray | slice = slice(None)) -> float:
         return float(self.rows.epsilon * np.linalg.norm(beta * self._root[indices]))
 
+    def coarse(self, objective: float, tol: float) -> bool:
+        """Whether a gap is out of reach only for the rounding of K."""
+        raw = objective - self.dual_value(self.beta, self.f)
+        rounding = self._drift * self._uncertain
+        return self.rows.finer is not None and raw <= tol * objective < raw + rounding
+
+    @property
+    def _uncertain(self) -> float:
+        """What P, and D with ½‖β∘√K_ii‖, feel of rounding in f."""
+        return self._felt + 0.5 * float(np.linalg.norm(self.beta * self._root))
+
     def drifted(self, gap: float) -> bool:
         """Whether rounding in f, which was less once, may be felt in a gap P − D of this size."""
-        return self._drift * self._felt > DRIFT * gap and self._drift > GROWN * self._fresh
+        return self._drift * self._uncertain > DRIFT * gap and self._drift > GROWN * self._fresh
 
     def feasible(self, beta: np.ndarray) -> np.ndarray:
         """β inside its box and with Σβ = 0, as many entries as can be left as they are."""
@@ -105,6 +122,8 @@ class KernelProblem:
     def _evaluation(self, beta: np.ndarray, f: np.ndarray, b: float) -> Evaluation:
         r = 1.0 - self.y * (f + b)
         loss = np.maximum(r, 0.0) if self.loss == HINGE else r * r
+        slope = (r > -SLACK * self._drift * self._root) if self.loss == HINGE else 2.0 * r
+        self._felt = float(np.linalg.norm(self.c * self._root * slope))
         value = 0.5 * float(beta @ f) + float(self.c @ loss)
         return Evaluation(value, self.y - f, value)
 
@@ -118,13 +137,29 @@ class KernelProblem:
 
     def dual(self) -> DualPoint:
         """The current β as a dual point, its value less what rounding in f may feign."""
-        value = self.dual_value(self.beta, self.f) - self._drift * self._felt
+        value = self.dual_value(self.beta, self.f) - self._drift * self._uncertain
         return DualPoint(value, self.beta * self.y)
+
+    def scaled(self, beta: np.ndarray, f: np.ndarray) -> DualPoint:
+        """The best multiple of a feasible β, given f = Kβ."""
+        square, gain = float(beta @ f), float(beta @ self.y)
+        used = self.c > 0.0
+        if self.loss == SQUARE:
+            square += float((beta[used] ** 2 / (2.0 * self.c[used])).sum())
+        t = max(gain / square, 0.0) if square > 0.0 else 0.0
+        if self.loss == HINGE:
+            share = float((np.abs(beta[used]) / self.c[used]).max(initial=0.0))
+            t = min(t, 1.0 / share) if share > 0.0 else 0.0
+        rounding = t * max(self._drift, self._rounding(beta)) * self._uncertain
+        alpha = t * beta * self.y
+        if self.loss == HINGE:
+            alpha = np.minimum(alpha, self.c)
+        return DualPoint(t * gain - 0.5 * t * t * square - rounding, alpha)
 
     def value_of(self, alpha: np.ndarray) -> DualPoint:
         """A feasible α and its value, f computed anew unless it is where the problem stands."""
         beta = alpha * self.y
-        value = self.dual_value(beta, self._f_of(beta)) - self._rounding(beta) * self._felt
+        value = self.dual_value(beta, self._f_of(beta)) - self._rounding(beta) * self._uncertain
         return DualPoint(value, alpha)
 
     def best_bias(self) -> float:

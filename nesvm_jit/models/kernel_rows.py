@@ -1,11 +1,15 @@
 """Rows of a kernel matrix, computed when asked for and kept as memory allows."""
 
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
 import numpy as np
 
 from ..jit import one_blas_thread
 from ..kernels.gram import RBF, Spec, _gram_part, centre_of, squares_of, tile_starts, tiling
 from ..kernels.pairwise import _add_rows, _block
-from ..matrix import Matrix, shape
+from ..matrix import Matrix, shape, take_rows
 
 FEWEST = 16  # rows kept however small the budget
 
@@ -15,7 +19,7 @@ class KernelRows:
     under the budget; a matrix K that is there already is read where it lies.
 
     `store` holds row i in store[slot], the slots being what `fetch` returns. In float32 it takes
-    half the room and time, and what is solved and certified is the problem of the rounded matrix.
+    half the room and time; `epsilon` says how far it may be off.
     """
 
     def __init__(
@@ -26,10 +30,13 @@ class KernelRows:
         dtype=np.float64,
         K: np.ndarray | None = None,
         epsilon: float = np.finfo(float).eps,
+        finer: Callable[[], "KernelRows"] | None = None,
     ):
         self.computed = 0.0  # rows, or as many cells as n of them have
         self.epsilon = epsilon  # about the relative error of an entry, against √K_ii √K_jj
         self._clock = 0
+        self.X, self.spec = X, spec
+        self.finer = finer  # the same rows with less rounding, where there are such
         if K is not None:
             self.n = self.capacity = len(K)
             K = K if K.flags.c_contiguous else K.T if K.flags.f_contiguous else K.copy()
@@ -39,8 +46,9 @@ class KernelRows:
         else:
             assert X is not None
             assert spec is not None
-            self.X, self.spec = X, spec
             self.dtype = np.dtype(dtype)
+            if self.dtype == np.float32:
+                self.finer = partial(KernelRows, X, spec, budget_bytes)
             self.n = n = shape(X)[0]
             fit = int(min(n, max(0.0, budget_bytes) // max(1, n * self.dtype.itemsize)))
             self.capacity = max(min(n, FEWEST), fit)
@@ -58,12 +66,33 @@ class KernelRows:
                     if spec.kind == RBF
                     else (spec.gamma * xx + spec.coef0) ** spec.degree
                 )
+        self._diagonal_is_one = K is None and spec is not None and spec.kind == RBF
         self.store = self._writable.view()
         self.store.flags.writeable = False
+
+    def subset(self, indices: np.ndarray) -> "KernelRows":
+        """K between these samples alone, with a budget of as many rows."""
+        if self.X is None:
+            part = self.store[np.ix_(indices, indices)]
+            return KernelRows(None, None, 0.0, K=part, epsilon=self.epsilon)
+        X = take_rows(self.X, indices)
+        budget = float(self._writable.nbytes)
+        return KernelRows(X, self.spec, budget, self.dtype, epsilon=self.epsilon)
 
     def diagonal(self) -> np.ndarray:
         """K_ii."""
         return self._diagonal
+
+    def largest(self) -> np.ndarray:
+        """max_j |K_ij| of every row."""
+        if self._diagonal_is_one:
+            return self._diagonal
+        out = np.zeros(self.n)
+        for lo in range(0, self.n, self.capacity):
+            part = np.arange(lo, min(self.n, lo + self.capacity))
+            for i, slot in zip(part, self.fetch(part), strict=True):
+                out[i] = np.abs(self.store[slot]).max()
+        return out
 
     def fetch(self, indices: np.ndarray) -> np.ndarray:
         """The slots of these different rows, at most `capacity`; those missing are computed."""
@@ -88,16 +117,16 @@ class KernelRows:
             out[lo : lo + self.capacity] = self.store[self.fetch(part)[where]]
         return out
 
-    def block(self, indices: np.ndarray) -> np.ndarray:
-        """K between these samples, in float64; no row is computed for it."""
+    def block(self, indices: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
+        """K between these samples; no row is computed for it."""
         q = len(indices)
-        out = np.empty((q, q))
+        out = np.empty((q, q), dtype)
         slots = self._slots[indices]
         here, missing = np.flatnonzero(slots >= 0), np.flatnonzero(slots < 0)
         if len(here):
             _block(self.store, slots[here], here, indices, out)
         if len(missing):
-            part = out if self.dtype == np.float64 else np.empty((q, q), self.dtype)
+            part = out if self.dtype == out.dtype else np.empty((q, q), self.dtype)
             self._compute(indices[missing], indices, missing, part)
             if part is not out:
                 out[missing] = part[missing]

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..models.base import Smoothing
-from ..models.problem import LinearProblem
 from .nesvm import Method, nesvm
-from .run import Run
+from .run import Run, Smooth
 
 FACTOR = 0.5  # of the geometric schedule
 WARM_STEPS = 16
@@ -26,7 +25,7 @@ class Continuation:
 
 
 def homotopy(
-    problem: LinearProblem,
+    problem: Smooth,
     w0: np.ndarray,
     w_star: np.ndarray,
     continuation: Continuation,
@@ -43,7 +42,7 @@ def homotopy(
     return w
 
 
-def warm_smoothing(problem: LinearProblem, w0: np.ndarray, start: Smoothing) -> Smoothing:
+def warm_smoothing(problem: Smooth, w0: np.ndarray, start: Smoothing) -> Smoothing:
     """The smoothing among start · 4^{−k} at which w⁰ proves the smallest gap: where a good start
     stays one. A larger μ would lead away from it."""
     best, bound = start, -np.inf

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..models.base import Smoothing
-from ..models.problem import LinearProblem
-from .run import CHECK_EVERY, Run
+from .run import CHECK_EVERY, Run, Smooth
 
 ENOUGH = 0.4  # of what smoothing adds to the gap
 
@@ -23,7 +22,7 @@ class Method:
 
 
 def nesvm(
-    problem: LinearProblem,
+    problem: Smooth,
     w0: np.ndarray,
     w_star: np.ndarray,
     smoothing: Smoothing,
@@ -46,20 +45,20 @@ def nesvm(
         z = w_star - history / L  # eq. 25
         w_next = 2 / (k + 3) * z + (k + 1) / (k + 3) * y  # eq. 26
         if method.lipschitz == "tight" and k % CHECK_EVERY == 0:
-            drop = float(g @ g) / (2 * L)
+            drop = problem.inner(g, g) / (2 * L)
             F_y = problem.evaluate(y, smoothing).value
             if F_y > F - drop + 1e-12 * abs(F):  # the descent test: L is too small
                 L, k, before = 2 * L, 0, np.inf
                 w_star, history = w.copy(), np.zeros_like(w)
                 continue
-        if method.restart and k > 0 and float(g @ (w_next - w)) > 0.0:
+        if method.restart and k > 0 and problem.inner(g, w_next - w) > 0.0:
             w, w_star, history, k, before = y, y.copy(), np.zeros_like(w), 0, np.inf
             continue
         w, before, k = w_next, F, k + 1
 
 
 def nesvm_strong(
-    problem: LinearProblem, w0: np.ndarray, smoothing: Smoothing, method: Method, run: Run
+    problem: Smooth, w0: np.ndarray, smoothing: Smoothing, method: Method, run: Run
 ) -> np.ndarray:
     """Nesterov's method for a σ-strongly convex F_μ: momentum (√L − √σ)/(√L + √σ)."""
     L = problem.lipschitz(method.lipschitz, smoothing)
@@ -72,12 +71,12 @@ def nesvm_strong(
         root, sigma = np.sqrt(L), np.sqrt(problem.model.strong_convexity)
         y = w - g / L
         w_next = y + (root - sigma) / (root + sigma) * (y - y_before)
-        if method.restart and float(g @ (w_next - w)) > 0.0:
+        if method.restart and problem.inner(g, w_next - w) > 0.0:
             w_next = y
         w, y_before, before = w_next, y, F
 
 
-def _settled(problem: LinearProblem, w, found, before: float, method: Method, run: Run) -> bool:
+def _settled(problem: Smooth, w, found, before: float, method: Method, run: Run) -> bool:
     """The paper's stopping rule |ΔF_μ| < ε, or that the gap now owes more to μ than to F_μ."""
     if not method.balanced:
         return abs(found.value - before) < method.epsilon

@@ -7,12 +7,15 @@ falls by half. With the centre at zero, as in the paper, w8a at C = 1 takes 3 ×
 and 6 × to 1e-6: there accuracy comes from a small μ alone, whose F_μ has kinks everywhere.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ..models.base import Smoothing
-from ..models.problem import Evaluation, LinearProblem
-from .direction import direction
-from .run import Run
+from ..models.problem import Evaluation
+from .direction import direction as linear_direction
+from .run import Run, Smooth
 
 FACTOR = 0.5
 ENOUGH = 0.3  # of the gap
@@ -21,14 +24,17 @@ NO_DESCENT = 1e-15  # of F_μ: a slope that rounding made
 LINE_ROUNDS = 60
 LINE_EXACT = 1e-4  # of the slope at the start
 
+Direction = Callable[[Any, np.ndarray, Smoothing], np.ndarray]  # −H⁻¹g
+
 
 def newton(
-    problem: LinearProblem,
+    problem: Smooth,
     v0: np.ndarray,
     start: Smoothing,
     run: Run,
     alpha0: np.ndarray | None = None,
     moving: bool = True,
+    direction: Direction = linear_direction,
 ) -> None:
     """Minimise F_μ, smoothed about α⁰ (or zero) at first, by Newton steps for μ = μ⁰, μ⁰/2, …
     until the run is done; the centre stays where it was unless `moving`."""
@@ -40,7 +46,7 @@ def newton(
         certify = True if worth or not problem.bias else None
         if run.record(problem.point, found, smoothing, certify):
             return
-        ahead = _next_step(problem, found, smoothing, SMALLEST * start.loss, moving)
+        ahead = _next_step(problem, found, smoothing, SMALLEST * start.loss, moving, direction)
         if ahead is None:
             return
         step, descent, smoothing = ahead
@@ -49,14 +55,19 @@ def newton(
 
 
 def _next_step(
-    problem: LinearProblem, found: Evaluation, smoothing: Smoothing, smallest: float, moving: bool
+    problem: Smooth,
+    found: Evaluation,
+    smoothing: Smoothing,
+    smallest: float,
+    moving: bool,
+    direction: Direction,
 ) -> tuple[np.ndarray, float, Smoothing] | None:
     """A direction, how steeply F_μ falls along it, and μ: this one or, where it has nothing left
     to give, a smaller one about the dual point found. None when there is nothing left at all."""
     while True:
         if not _minimal(problem, found):
             step = direction(problem, found.gradient, smoothing)
-            descent = -float(found.gradient @ step)
+            descent = -problem.inner(found.gradient, step)
             if descent > NO_DESCENT * abs(found.value):
                 return step, descent, smoothing
         if not problem.model.smoothed or smoothing.loss <= smallest:
@@ -67,13 +78,13 @@ def _next_step(
         found = problem.step(0.0, smoothing)
 
 
-def _minimal(problem: LinearProblem, found: Evaluation) -> bool:
+def _minimal(problem: Smooth, found: Evaluation) -> bool:
     """Whether F_μ not being minimal is a small part of the gap."""
     gap = found.objective - problem.bound_now()
     return problem.excess(problem.point, found) <= ENOUGH * gap
 
 
-def _line_search(problem: LinearProblem, descent: float, smoothing: Smoothing) -> float:
+def _line_search(problem: Smooth, descent: float, smoothing: Smoothing) -> float:
     """The root of φ'(t), which is piecewise linear and never falls, from φ'(0) = −descent: Newton
     inside a bracket."""
     enough = LINE_EXACT * descent

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from ..models.base import Smoothing
+from ..models.base import Model, Smoothing
 from ..models.problem import DualPoint, Evaluation
 
 CHECK_EVERY = 10  # rounds between two dual points: with a bias each costs up to two passes
@@ -36,6 +36,49 @@ class Problem(Protocol):
 
     def value_of(self, alpha: np.ndarray) -> DualPoint:
         """A dual point, evaluated afresh."""
+
+    def split(self, v: np.ndarray) -> tuple[np.ndarray, float]:
+        """Weights and bias of a point."""
+
+
+class Smooth(Problem, Protocol):
+    """What the solvers that minimise F_μ ask of a problem, linear or with a kernel."""
+
+    model: Model
+    bias: bool
+    point: np.ndarray
+
+    def inner(self, v: np.ndarray, other: np.ndarray) -> float:
+        """The inner product that gradients are taken in."""
+
+    def lipschitz(self, kind: str, smoothing: Smoothing) -> float:
+        """A constant of ∇F_μ."""
+
+    def evaluate(self, v: np.ndarray, smoothing: Smoothing) -> Evaluation:
+        """F_μ, its gradient and P at any point."""
+
+    def excess(self, v: np.ndarray, found: Evaluation) -> float:
+        """About what the gap owes to F_μ not being minimal there."""
+
+    def bound_now(self) -> float:
+        """The dual value that the last evaluation leads to, roughly."""
+
+    def place(
+        self, v: np.ndarray, smoothing: Smoothing, alpha: np.ndarray | None = None
+    ) -> Evaluation:
+        """Start steps at v, smoothed about α."""
+
+    def aim(self, direction: np.ndarray) -> None:
+        """Choose the direction of the next step."""
+
+    def slope(self, t: float, smoothing: Smoothing) -> tuple[float, float]:
+        """The first two derivatives of F_μ along it."""
+
+    def step(self, t: float, smoothing: Smoothing) -> Evaluation:
+        """Go t along the direction."""
+
+    def recentre(self, smoothing: Smoothing) -> None:
+        """Smooth about the dual point of the last step from now on."""
 
 
 @dataclass
@@ -101,6 +144,26 @@ class Run:
             self.status = "converged"
         return self.done
 
+    def remaining(self) -> float:
+        """Seconds left of the limit."""
+        return self.limits.time_limit - (time.perf_counter() - self.started)
+
+    def take_over(self, below: "Run") -> None:
+        """Count the rounds of a run that prepared this one, and end as it was ended."""
+        self.rounds += below.rounds
+        if below.status in ("interrupted", "time_limit", "iteration_limit"):
+            self.status = below.status
+
+    def begin_again(self, problem: Problem) -> None:
+        """Go on with a more exact problem: the points and bounds of the other do not count."""
+        self.problem, self.best, self.best_row = problem, None, None
+        self.objective = float("inf")
+        self.forget_bound()
+
+    def forget_bound(self) -> None:
+        """The bound so far may not hold for the point of now."""
+        self.dual, self.alpha = float("-inf"), None
+
     def passed(self) -> bool:
         """Count a round that nothing was evaluated in; True when the run must end."""
         self.rounds += 1
@@ -118,7 +181,7 @@ class Run:
             self.status = "interrupted"
         elif self.rounds >= self.limits.max_iter:
             self.status = "iteration_limit"
-        elif time.perf_counter() - self.started >= self.limits.time_limit:
+        elif self.remaining() <= 0.0:
             self.status = "time_limit"
         return self.done
 

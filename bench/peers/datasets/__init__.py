@@ -1,15 +1,17 @@
-"""One module per data set: NAMES, `file(name)` in NESVM_DATA, and `load(name)` -> (X, signs)."""
+"""One module per data set: NAMES, `file(name)` in NESVM_DATA, and `load(name)` -> (X, labels)."""
 
 from ...common import data_file
-from . import adult, ijcnn1, mnist, news20bydate, w8a
+from . import adult, digits, ijcnn1, mnist, news20bydate, scenes, w8a
 
 _OF_NAME = {
-    name: module for module in (adult, w8a, ijcnn1, news20bydate, mnist) for name in module.NAMES
+    name: module
+    for module in (adult, w8a, ijcnn1, news20bydate, mnist, digits, scenes)
+    for name in module.NAMES
 }
 
 
 def load(name: str):
-    """X and labels −1 and +1."""
+    """X and labels: −1 and +1, or classes."""
     return _OF_NAME[name].load(name)
 
 

@@ -28,6 +28,21 @@ def read_or_imitate(file: str, shape: Shape, positive, dtype=np.float64):
     return X, np.where(positive(labels), 1.0, -1.0)
 
 
+def read_classes(file: str, shape: Shape):
+    """X as CSR and the labels, of about 1/`positive` classes."""
+    path = data_file(file)
+    if path is not None:
+        from nesvm_jit import read_libsvm
+
+        return read_libsvm(path, shape.features)
+    rng = np.random.default_rng(0)
+    X, _ = imitate(shape, np.float64)
+    scores = X @ rng.standard_normal((shape.features, round(1 / shape.positive)))
+    scores -= scores.mean(axis=0)
+    scores += 0.3 * scores.std() * rng.standard_normal(scores.shape)
+    return X, scores.argmax(axis=1) + 1.0
+
+
 def imitate(shape: Shape, dtype):
     """Uniform entries, and the sign of a noisy linear score."""
     rng = np.random.default_rng(0)

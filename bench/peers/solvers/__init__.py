@@ -11,8 +11,10 @@ from . import (
     highs,
     liblinear,
     liblinear_file,
+    libsvm,
     linear_svc,
     linear_svc_file,
+    onedal,
     ours,
     reference,
     rehline,
@@ -20,6 +22,7 @@ from . import (
     sgd,
     skglm,
     snapml,
+    svc,
 )
 
 SOLVERS = (
@@ -35,6 +38,9 @@ SOLVERS = (
     cli,
     liblinear_file,
     linear_svc_file,
+    libsvm,
+    svc,
+    onedal,
 )
 REFERENCE = reference
 BY_NAME = {solver.NAME: solver for solver in (REFERENCE, *SOLVERS)}

@@ -6,7 +6,14 @@ from ..tasks import SAMPLED
 
 
 def lacking(
-    package: str, task, *, models=("csvm",), bias=True, from_file=False, slow=False
+    package: str,
+    task,
+    *,
+    models=("csvm",),
+    kernels=("linear",),
+    bias=True,
+    from_file=False,
+    slow=False,
 ) -> str | None:
     """None, or what the module `package` does not do or that it is not installed.
 
@@ -14,7 +21,7 @@ def lacking(
     """
     if package != "nesvm_jit" and (task.grows or (slow and task.C not in SAMPLED)):
         return "spared"
-    if task.from_file != from_file or task.kernel != "linear" or task.model not in models:
+    if task.from_file != from_file or task.kernel not in kernels or task.model not in models:
         return "another problem"
     if task.bias and not bias:
         return "no bias"

@@ -11,7 +11,13 @@ ONCE = True  # it is not timed: no warm-up, no repeats
 
 
 def missing(task) -> str | None:
-    return lacking("nesvm_jit", task, models=("csvm", "lpsvm", "lssvm"), from_file=task.from_file)
+    return lacking(
+        "nesvm_jit",
+        task,
+        models=("csvm", "lpsvm", "lssvm"),
+        kernels=ours.KERNELS,
+        from_file=task.from_file,
+    )
 
 
 def prepare(problem):

@@ -1,0 +1,59 @@
+"""What gradient methods ask of a smoothed problem: a Lipschitz constant and an inner product."""
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels.sweep import Rows
+from .base import Model, Smoothing
+
+POWER_ROUNDS = 100
+POWER_MARGIN = 1.01  # power iteration comes from below; the descent test guards what is left
+
+
+class Curved:
+    """A model on rows x_i, whatever they are: columns of X, or functions k(x_i, ·)."""
+
+    model: Model
+    rows: Rows
+    n_rows: int
+    _norms2: np.ndarray  # ‖x_i‖², 1 more for the bias
+
+    def __init__(self) -> None:
+        self._spectral: dict[str, float] = {}
+
+    def inner(self, v: np.ndarray, other: np.ndarray) -> float:
+        """The inner product that gradients are taken in."""
+        return float(v @ other)
+
+    def lipschitz(self, kind: str, smoothing: Smoothing) -> float:
+        """A constant of ∇F_μ: the paper's (its sum over rows by n times the largest), or the
+        spectral one."""
+        if kind not in self._spectral:
+            d = self.model.curvature(self.rows)
+            if kind == "paper":
+                with np.errstate(over="ignore"):
+                    bound = self.n_rows * float((d * self._norms2).max(initial=0.0))
+            else:
+                bound = POWER_MARGIN * self._largest_eigenvalue(d)
+            self._spectral[kind] = bound
+        loss = self.model.curvature_scale(smoothing) * self._spectral[kind]
+        return self.model.penalty_lipschitz(smoothing) + loss
+
+    def _largest_eigenvalue(self, d: np.ndarray) -> float:
+        """λ_max of Σ d_i x_i x_iᵀ, rows with their 1 for the bias."""
+        raise NotImplementedError
+
+
+def power_iteration(apply: Any, n: int) -> float:
+    """λ_max of a symmetric semidefinite matrix, from below."""
+    v = np.random.default_rng(0).random(n) + 0.5
+    eigenvalue = 0.0
+    for _ in range(POWER_ROUNDS):
+        v /= max(np.linalg.norm(v), np.finfo(float).tiny)
+        image = apply(v)
+        before, eigenvalue = eigenvalue, float(v @ image)
+        if eigenvalue - before <= 1e-4 * eigenvalue:
+            break
+        v[:] = image
+    return eigenvalue
