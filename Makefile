@@ -58,7 +58,7 @@ bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-be
 	$(BIN)/python -m bench.$*
 
 # one by one: a peer that cannot be installed here is skipped
-PEERS := liblinear-official snapml skglm rehline
+PEERS := liblinear-official snapml skglm rehline libsvm-official scikit-learn-intelex thundersvm-cpu
 
 bench-peers: $(VENV)/.ready-bench
 	$(PIP) -e '.[plot]' || echo "no matplotlib: no plots"

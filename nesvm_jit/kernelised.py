@@ -21,7 +21,7 @@ from .narrow import narrowed
 from .settings import Settings
 from .solvers import Run
 from .solvers.least_squares import least_squares
-from .solvers.levels import newton_in_levels
+from .solvers.levels import newton_in_levels, pairwise_in_levels
 from .solvers.pairwise import pairwise
 
 SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
@@ -72,7 +72,7 @@ def solve_kernel(
         run.engine = "coordinate" if loss == HINGE else "newton"
         run.why = f"the engine of {settings.model} with a kernel"
     if run.engine == "coordinate":
-        work = partial(_work_in_pairs, problem, run)
+        work = partial(_work_in_pairs, problem, settings.seed, run)
     elif run.engine == "newton" and loss == SQUARE:
         work = partial(least_squares, problem, budget, run)
     else:
@@ -86,9 +86,9 @@ def solve_kernel(
     return solution(run, settings, **found)
 
 
-def _work_in_pairs(problem: KernelProblem, run: Run) -> None:
+def _work_in_pairs(problem: KernelProblem, seed: int, run: Run) -> None:
     """Pairwise steps; on finer rows where the rounding of K alone keeps the gap open."""
-    pairwise(problem, None, run)
+    pairwise_in_levels(problem, run, np.random.default_rng(seed))
     if not run.done and problem.rows.finer is not None:
         beta = problem.beta
         finer = KernelProblem(problem.rows.finer(), problem.y, problem.c, problem.bias)

@@ -23,6 +23,7 @@ from . import (
     skglm,
     snapml,
     svc,
+    thunder,
 )
 
 SOLVERS = (
@@ -41,6 +42,7 @@ SOLVERS = (
     libsvm,
     svc,
     onedal,
+    thunder,
 )
 REFERENCE = reference
 BY_NAME = {solver.NAME: solver for solver in (REFERENCE, *SOLVERS)}

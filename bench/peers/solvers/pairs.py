@@ -1,6 +1,7 @@
 """LIBSVM's coefficients, which scikit-learn and oneDAL keep too, as machines of pairs."""
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ..judge import KernelFound, Part
 
@@ -24,6 +25,7 @@ def of_estimator(model, n: int) -> KernelFound:
     """The same from an SVC, whose score of two classes speaks for the second."""
     of_class = np.repeat(np.arange(len(model.classes_)), model.n_support_)
     sign = -1.0 if len(model.classes_) == 2 else 1.0
-    coefs = sign * np.asarray(model.dual_coef_)
+    coefs = model.dual_coef_.toarray() if issparse(model.dual_coef_) else model.dual_coef_
+    coefs = sign * np.asarray(coefs)
     intercepts = sign * np.ravel(model.intercept_)
     return of_pairs(model.classes_, model.support_, of_class, coefs, intercepts, n)
