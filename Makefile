@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow fuzz lint format docs bench-read bench-kernels bench-startup \
-	bench-solvers bench-peers clean
+	bench-solvers bench-peers bench-paper bench bench-compare clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -50,9 +50,12 @@ format: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# run the commands shown in README.md and docs/ and write their output into the pages
+# run the commands shown in README.md and docs/, write their output into the pages, build the site
 docs: $(READY)
 	$(BIN)/python -m bench.sessions
+	$(PIP) -e '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "build/site/index.html"
 
 bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-bench
 	$(BIN)/python -m bench.$*
@@ -60,10 +63,19 @@ bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-be
 # one by one: a peer that cannot be installed here is skipped
 PEERS := liblinear-official snapml skglm rehline libsvm-official scikit-learn-intelex thundersvm-cpu
 
-bench-peers: $(VENV)/.ready-bench
+bench-peers bench-paper: $(VENV)/.ready-bench
 	$(PIP) -e '.[plot]' || echo "no matplotlib: no plots"
 	for peer in $(PEERS); do $(PIP) $$peer || echo "$$peer cannot be installed: skipped"; done
-	$(BIN)/python -m bench.peers $(ARGS)
+	$(BIN)/python -m bench.$(@:bench-%=%) $(ARGS)
+
+# a few minutes, a page in the terminal; bench-compare fails where this tree has become slower
+bench: $(VENV)/.ready-bench
+	for peer in liblinear-official libsvm-official; do $(PIP) $$peer || echo "no $$peer"; done
+	@$(BIN)/python -m bench
+
+STORED ?= build/bench/quick.json
+bench-compare: $(VENV)/.ready-bench
+	@$(BIN)/python -m bench --against $(STORED)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

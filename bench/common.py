@@ -15,7 +15,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-UNPACKED = HERE / "data"
+UNPACKED = HERE.parent / "build" / "data"
 
 
 def data_file(name: str) -> Path | None:

@@ -28,7 +28,7 @@ SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
 INDEFINITE = 1e-6  # of the largest eigenvalue, below zero: more than rounding
 LANCZOS_STEPS = 40
 SMALL = (1e-4, 1e-8)  # of the largest coefficient
-ROUNDING = 0.03  # of the tolerance
+ROUNDING = 0.1  # of the tolerance may be lost by it
 NOT_SEMIDEFINITE = (
     "a kernel matrix must be positive semidefinite, or nothing could be certified; "
     "this one has a negative eigenvalue"
@@ -173,7 +173,8 @@ def finer_rows(X: Matrix, settings: Settings, part: np.ndarray | None) -> Kernel
 def precision(X: Matrix, settings: Settings, gamma: float) -> tuple[Any, float]:
     """float32 for kernel values whose rounding is far below the tolerance, and their error.
 
-    In exp(−γ‖x − z‖²) the exponent is off by a few roundings of γ‖x‖², and the value by as much.
+    In exp(−γ‖x − z‖²) the exponent is off by a few roundings of γ‖x‖², and the value by as much. P
+    feels it C times as much as it feels the losses.
     """
     double = np.float64, float(np.finfo(np.float64).eps)
     in_pairs = settings.model == "csvm" and settings.solver in ("auto", "coordinate")
@@ -181,7 +182,8 @@ def precision(X: Matrix, settings: Settings, gamma: float) -> tuple[Any, float]:
         return double
     reach = gamma * float(row_norms(X)[0].max(initial=0.0)) ** 2
     epsilon = float(np.finfo(np.float32).eps) * (1.0 + 2.0 * reach)
-    return (np.float32, epsilon) if epsilon <= ROUNDING * settings.tol else double
+    felt = epsilon * max(1.0, settings.C)
+    return (np.float32, epsilon) if felt <= ROUNDING * settings.tol else double
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from nesvm_jit import solve
+from nesvm_jit import kernelised, solve, train
 from nesvm_jit.kernels.gram import as_spec
+from nesvm_jit.machine import train as machine_train
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS
 from nesvm_jit.models.base import Smoothing
@@ -11,6 +12,7 @@ from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
 from nesvm_jit.models.smoothed_kernel import SmoothedKernel
 from nesvm_jit.solvers import active_set, levels
 from nesvm_jit.solvers.active_set import active_set_direction
+from scipy.sparse import csr_matrix
 
 from . import oracle
 
@@ -218,3 +220,96 @@ def test_dual_points_become_sparse_machines():
     )
     assert s.certified
     assert 0 < np.count_nonzero(s.beta) < len(y)
+
+
+# ---------------------------------------------------------------- single precision and levels
+
+
+def exact(X, y, C, s):
+    K = oracle.gram(X, X, "rbf", 1 / X.shape[1], 0, 3)
+    return oracle.kernel_objective("csvm", K, y, np.full(len(y), C), s.beta, s.b)
+
+
+@every_bias
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0, 1000.0])
+@pytest.mark.parametrize("shift", [0.0, 100.0])
+def test_single_precision_certifies_the_exact_problem(bias, C, shift):
+    X, y = draw(n=150, seed=int(C))
+    best = solve(X, y, kernel="rbf", C=C, bias=bias, tol=1e-10)
+    for tol in (1e-2, 1e-3, 1e-4, 1e-5):
+        s = solve(X + shift, y, kernel="rbf", C=C, bias=bias, tol=tol)
+        assert s.certified
+        assert s.dual_objective <= best.objective * (1 + 1e-12)
+        assert s.objective == pytest.approx(exact(X, y, C, s), rel=0.03 * tol)
+        assert s.objective >= best.dual_objective * (1 - 0.03 * tol)
+
+
+def test_what_single_precision_cannot_settle_goes_on_in_double(monkeypatch):
+    made = []
+    finer = KernelProblem.coarse
+    monkeypatch.setattr(KernelProblem, "coarse", lambda *a: made.append(finer(*a)) or made[-1])
+    monkeypatch.setattr(kernelised, "ROUNDING", 1e9)  # single precision whatever comes
+    X, y = draw(n=300, seed=5)
+    s = solve(X, y, kernel="rbf", gamma=1.0, C=1e4, tol=5e-6)
+    assert any(made)
+    assert s.certified
+    assert s.gap <= 5e-6
+
+
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+def test_pairs_of_classes_share_one_matrix_and_stay_the_same(monkeypatch, model):
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((90, 3)), np.repeat([3.0, 1.0, 2.0], 30)
+    X[y == 1.0] += 1.0
+    options = {"model": model, "kernel": "rbf", "C": 2.0, "tol": 1e-7, "multiclass": "ovo"}
+    shared = train(X, y, **options)
+    monkeypatch.setattr(machine_train, "shared_matrix", lambda *_: None)
+    alone = train(X, y, **options)
+    np.testing.assert_allclose(shared.decision_function(X), alone.decision_function(X), atol=1e-3)
+    for a, b in zip(shared.problems, alone.problems, strict=True):
+        assert a["objective"] == pytest.approx(b["objective"], rel=1e-6)
+
+
+def test_pairwise_steps_start_from_a_part_of_the_rows(monkeypatch):
+    X, y = draw(n=800)
+    options = {"kernel": "rbf", "gamma": 0.3, "C": 5.0, "tol": 1e-6}
+    cold = solve(X, y, **options)
+    monkeypatch.setattr(levels, "FEW_IN_PAIRS", 50)
+    sizes = []
+    part = levels._part
+    monkeypatch.setattr(levels, "_part", lambda *a: sizes.append(len(a[0])) or part(*a))
+    warm = solve(X, y, **options)
+    assert sizes == [800, 199]
+    assert warm.certified
+    assert warm.objective == pytest.approx(cold.objective, rel=2e-6)
+    short = solve(X, y, max_iter=1, **options)
+    assert short.status == "iteration_limit"
+    assert short.dual_objective <= cold.objective
+
+
+# ---------------------------------------------------------------- LIBSVM
+
+
+def scaled(load):
+    X, y = load(return_X_y=True)
+    X = (X - X.min(axis=0)) / np.maximum(np.ptp(X, axis=0), 1e-9)
+    return X[:600], np.where(y[:600] % 2 == 1, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("name", ["iris", "wine", "breast_cancer", "digits", "drawn"])
+def test_objectives_are_those_of_libsvm(name, C):
+    svm = pytest.importorskip("libsvm.svmutil")
+    datasets = pytest.importorskip("sklearn.datasets")
+    X, y = draw(n=300) if name == "drawn" else scaled(getattr(datasets, f"load_{name}"))
+    gamma = 1 / X.shape[1]
+    model = svm.svm_train(y, csr_matrix(X), f"-t 2 -g {gamma:.17g} -c {C} -e 1e-9 -q")
+    beta = np.zeros(len(y))
+    beta[np.array(model.get_sv_indices()) - 1] = np.ravel(model.get_sv_coef())
+    beta *= model.get_labels()[0]
+    K = oracle.gram(X, X, "rbf", gamma, 0, 3)
+    # of its dual point: LIBSVM keeps K in single precision, which its b and P suffer from
+    theirs = y @ beta - 0.5 * beta @ K @ beta
+    ours = solve(X, y, kernel="rbf", C=C, tol=1e-8)
+    assert ours.certified
+    assert ours.objective == pytest.approx(theirs, rel=1e-6)

@@ -34,11 +34,11 @@ solves it as −s 11 −p 0, RidgeClassifier with α = 1/(2C). The RBF kernel ha
 free bias; several classes are trained one against one, and their objectives added up."""
 
 
-def gather(tasks: list[Task]) -> dict[Task, Outcome]:
+def gather(tasks: list[Task], among=SOLVERS) -> dict[Task, Outcome]:
     """What is stored of the tasks."""
     found = {}
     for task in tasks:
-        stored = {solver.NAME: (solver, load(task, solver)) for solver in (REFERENCE, *SOLVERS)}
+        stored = {solver.NAME: (solver, load(task, solver)) for solver in (REFERENCE, *among)}
         curves = {
             name: Curve(name, result["points"], solver.CERTIFIED, result["notice"])
             for name, (solver, result) in stored.items()

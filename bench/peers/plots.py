@@ -22,10 +22,14 @@ def file_name(outcome: Outcome) -> str:
     words = (
         outcome.data,
         task.model,
+        "" if task.kernel == "linear" else task.kernel,
         "bias" if task.bias else "",
         "file" if task.from_file else "",
     )
-    return "-".join([*filter(None, words), f"C{task.C:g}"]).replace(" ", "-") + ".svg"
+    return (
+        "-".join([*filter(None, words), f"C{task.C:g}"]).replace(", ", "-").replace(" ", "-")
+        + ".svg"
+    )
 
 
 def frontier(points):
@@ -35,13 +39,7 @@ def frontier(points):
 
 def draw(outcome: Outcome, names: list[str], path: Path) -> None:
     """A mark per setting, a line per solver through those that nothing quicker of its own beats."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    plt.rcParams["svg.hashsalt"] = "nesvm-jit"  # the same figures make the same file
-    figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
+    figure, axes = blank()
     for name, colour, marker in zip(names, COLOURS, MARKERS, strict=False):
         curve = outcome.curves.get(name)
         if curve is None or not curve.points:
@@ -53,8 +51,27 @@ def draw(outcome: Outcome, names: list[str], path: Path) -> None:
         axes.plot(*nearest, f"{marker}-", color=colour, label=name, lw=width, ms=6)
     axes.set(xscale="log", yscale="log", xlabel="seconds", ylabel="suboptimality")
     axes.set_title(outcome.name, fontsize=11)
+    keep(figure, path)
+
+
+def blank():
+    """An empty figure with one pair of axes."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "nesvm-jit"  # the same figures make the same file
+    figure, axes = plt.subplots(figsize=(7.2, 4.4), layout="constrained")
     axes.grid(True, which="major", color="#DDDDDD", lw=0.7)
     axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def keep(figure, path: Path) -> None:
+    """Write a figure with a legend beside it."""
+    from matplotlib import pyplot as plt
+
     figure.legend(loc="outside right upper", frameon=False, fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, metadata={"Date": None})

@@ -30,6 +30,7 @@ class Task:
     kernel: str = "linear"
     grows: bool = False  # it shows how time grows with the rows, without rivals
     cache_mb: float | None = None  # the memory for kernel rows, where that is the point
+    paper: bool = False  # one run of each solver with the paper's settings
 
     @property
     def group(self) -> str:
@@ -38,6 +39,7 @@ class Task:
         bias = "with bias" if self.bias else "without bias"
         more = ", from file to model" if self.from_file else ", growing" if self.grows else ""
         more += "" if self.cache_mb is None else f", {self.cache_mb:g} MB for kernel rows"
+        more += ", as in the paper" if self.paper else ""
         return f"{kind} {bias}{more}"
 
     @property

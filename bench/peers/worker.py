@@ -58,10 +58,11 @@ def curve(problem: Problem, solver):
     """The points of a solver from loose to tight, until its time is spent."""
     fit = solver.prepare(problem)
     once = getattr(solver, "ONCE", False)
+    settings = (solver.PAPER,) if problem.task.paper else solver.SETTINGS
     if not once:
-        fit(solver.SETTINGS[0])
+        fit(settings[0])
     spent = 0.0
-    for setting in solver.SETTINGS:
+    for setting in settings:
         if spent > BUDGET:
             return
         found = point(problem, fit, setting, 1 if once else REPEATS[0][1])
@@ -93,12 +94,13 @@ def measure(solver, task: Task) -> tuple[list[dict], str | None]:
     theirs.close()
     points: list[dict] = []
     try:
-        while mine.poll(LONGEST):
+        longest = getattr(solver, "WAIT", LONGEST)
+        while mine.poll(longest):
             message = mine.recv()
             if not isinstance(message, dict):
                 return points, message
             points.append(message)
-        return points, f"no answer in {LONGEST:g} s"
+        return points, f"no answer in {longest:g} s"
     except EOFError:
         process.join()
         return points, f"the process ended with code {process.exitcode}"

@@ -68,10 +68,10 @@ class KernelProblem:
         return float(self.rows.epsilon * np.linalg.norm(beta * self._root[indices]))
 
     def coarse(self, objective: float, tol: float) -> bool:
-        """Whether a gap is out of reach only for the rounding of K."""
+        """Whether the rounding of K takes so much of this gap that it is hard to reach."""
         raw = objective - self.dual_value(self.beta, self.f)
-        rounding = self._drift * self._uncertain
-        return self.rows.finer is not None and raw <= tol * objective < raw + rounding
+        near, rounding = raw <= 2.0 * tol * objective, self._drift * self._uncertain
+        return self.rows.finer is not None and near and rounding > 0.5 * tol * objective
 
     @property
     def _uncertain(self) -> float:

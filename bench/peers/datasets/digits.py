@@ -4,7 +4,7 @@ import numpy as np
 
 from .source import Shape, read_classes
 
-ROWS = {"usps": 7291, "mnist, 10 000 rows": 10000}
+ROWS = {"usps": 7291, "mnist, 10 000 rows": 10000, "mnist, 3 000 rows": 3000}
 NAMES = tuple(ROWS)
 
 

@@ -8,7 +8,9 @@ one after the clock has stopped.
 
 from . import (
     cli,
+    compact,
     highs,
+    joachims,
     liblinear,
     liblinear_file,
     libsvm,
@@ -16,6 +18,7 @@ from . import (
     linear_svc_file,
     onedal,
     ours,
+    printed,
     reference,
     rehline,
     ridge,
@@ -45,4 +48,15 @@ SOLVERS = (
     thunder,
 )
 REFERENCE = reference
-BY_NAME = {solver.NAME: solver for solver in (REFERENCE, *SOLVERS)}
+PAPER_SOLVERS = (
+    printed.NESVM,
+    printed.HOMOTOPY,
+    ours,
+    libsvm,
+    liblinear,
+    compact.PEGASOS,
+    compact.CUTTING_PLANE,
+    joachims.SVM_LIGHT,
+    joachims.SVM_PERF,
+)
+BY_NAME = {solver.NAME: solver for solver in (REFERENCE, *SOLVERS, *PAPER_SOLVERS)}

@@ -12,6 +12,7 @@ from .needs import lacking
 NAME = "LIBLINEAR"
 PACKAGE = "liblinear-official"
 SETTINGS = (1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6)  # of -e
+PAPER = 1e-3
 CERTIFIED = False
 SOLVER = {"csvm": "-s 3", "lssvm": "-s 11 -p 0"}
 

@@ -9,6 +9,7 @@ NAME = "ThunderSVM"
 PACKAGE = "thundersvm-cpu"
 SETTINGS = (0.01, 1e-3)  # of tol
 CERTIFIED = False
+WAIT = 20.0  # seconds: it mostly does not end
 
 
 def missing(task) -> str | None:

@@ -1,0 +1,191 @@
+"""The paper's experiments: reference solvers against an optimum, pages and ledger, data, ratios."""
+
+import bz2
+import hashlib
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from bench import __main__ as quick
+from bench import data
+from bench.paper import ledger, page
+from bench.paper.tasks import VISION, all_tasks, linear, rbf
+from bench.peers.curves import Curve, Outcome
+from bench.peers.judge import KernelFound, Part, Problem, kernel_objective
+from bench.peers.solvers.pairs import of_pairs
+from bench.peers.tasks import COSTS
+from bench.reference.cutting_plane import cutting_plane
+from bench.reference.pegasos import pegasos
+from nesvm_jit import solve
+from scipy.sparse import csr_matrix
+
+from . import oracle
+
+
+def draw(n=300, p=8):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
+    return csr_matrix(X), np.where(
+        X @ rng.standard_normal(p) + rng.standard_normal(n) > 0, 1.0, -1.0
+    )
+
+
+def value(X, y, C, w):
+    return 0.5 * w @ w + C * np.maximum(0, 1 - y * (X @ w)).sum()
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0])
+def test_reference_solvers_come_near_the_optimum(C):
+    X, y = draw()
+    best = solve(X, y, C=C, bias=False, tol=1e-8)
+    for found, near in (
+        (cutting_plane(X, y, C, 1e-5), 1e-3),
+        (pegasos(X, y, C, 1e-6, most=3000), 0.05),
+    ):
+        P = value(X, y, C, found)
+        assert best.dual_objective <= P <= best.objective * (1 + near)
+
+
+def test_pairs_of_libsvm_are_machines():
+    labels, support = np.array([3.0, 1.0, 2.0]), np.array([0, 2, 4, 5])
+    of_class, coefs = np.array([0, 0, 1, 2]), np.arange(8.0).reshape(2, 4)
+    parts = of_pairs(labels, support, of_class, coefs, [0.1, 0.2, 0.3], 6).parts
+    assert [(p.plus, p.minus, p.b) for p in parts] == [(3, 1, 0.1), (3, 2, 0.2), (1, 2, 0.3)]
+    assert parts[0].beta.tolist() == [0, 0, 1, 0, 2, 0]
+    assert parts[1].beta.tolist() == [4, 0, 5, 0, 0, 3]
+    assert parts[2].beta.tolist() == [0, 0, 0, 0, 6, 7]
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix])
+def test_the_judge_of_kernel_machines(make):
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((30, 4)), np.repeat([1.0, 2.0, 3.0], 10)
+    K = oracle.gram(X, X, "rbf", 1 / 4, 0, 3)
+    parts, expected = [], 0.0
+    for a, b in ((1.0, 2.0), (3.0, 1.0)):
+        rows = np.isin(y, (a, b))
+        beta = np.where(rows, rng.standard_normal(30), 0.0)
+        sign = np.where(y == a, 1.0, -1.0)[rows]
+        parts.append(Part(a, b, beta, 0.3))
+        part = K[np.ix_(rows, rows)]
+        expected += oracle.kernel_objective("csvm", part, sign, np.full(20, 7.0), beta[rows], 0.3)
+    problem = Problem(rbf("a1a", 7.0), make(X), y)
+    assert kernel_objective(problem, KernelFound(parts)) == pytest.approx(expected, rel=1e-12)
+
+
+def outcome(task, times, best=10.0):
+    curves = {
+        name: Curve(
+            name,
+            [{"setting": 0, "seconds": [t], "objective": best * (1 + off), "bound": best * 0.999}],
+            name in ("NESVM", "nesvm-jit", "reference"),
+        )
+        for name, (t, off) in times.items()
+    }
+    return Outcome(task, task.data, curves)
+
+
+def outcomes():
+    found = {}
+    for i, task in enumerate(all_tasks()):
+        times = {"reference": (1.0, 0.0), "NESVM": (1.0, 0.5), "nesvm-jit": (0.1 + 0.01 * i, 1e-4)}
+        if task.kernel == "linear":
+            times["Pegasos"] = (0.5 * task.C**0.1, 0.01)
+        found[task] = outcome(task, times)
+    return found
+
+
+def test_claims_are_decided_by_figures():
+    found = outcomes()
+    assert "4 of 4 sets" in ledger.costs(found).verdict
+    assert "NESVM 1.0" in ledger.costs(found).shown
+    assert "50% above" in ledger.costs(found).shown
+    assert ledger.fastest(found).verdict == f"holds on 0 of {4 + len(VISION)}"
+    assert "NESVM 0.00" in ledger.sizes(found).shown
+    assert ledger.sizes({}).verdict == "not run"
+    assert ledger.fastest({}).verdict == "not run"
+
+
+def test_the_page_shows_times_with_their_accuracy(tmp_path, monkeypatch):
+    found = outcomes()
+    monkeypatch.setattr(page, "gather", lambda tasks, among: {t: found[t] for t in tasks})
+    page.write([linear("a1a", C) for C in COSTS], tmp_path)
+    text = (tmp_path / "bench-paper.md").read_text()
+    assert "Linear, a1a" in text
+    assert "1000 (+5e-01, gap 3e-1)" in text
+
+
+def test_claims_on_small_runs(monkeypatch):
+    small = draw()
+    monkeypatch.setattr(ledger, "load", lambda _: small)
+    assert ledger.rate().verdict.startswith("reproduced")
+    assert "1.00 passes" in ledger.products().shown
+    assert "%" in ledger.saturation().shown
+    assert ledger.square().verdict.startswith("refuted")
+    assert "rounds" in ledger.homotopy().shown
+
+
+# ---------------------------------------------------------------- quick ratios
+
+
+def test_a_slowdown_beyond_noise_is_found(monkeypatch, capsys):
+    stored = [{"task": task.name, "ratio": 3.0} for task in quick.TASKS]
+    now = {"peer": "it", "ratio": 2.5}
+    monkeypatch.setattr(quick, "run", lambda task, _: {**now, "task": task.name})
+    monkeypatch.setattr(quick, "label", lambda name: name)
+    assert quick.compare(stored) == 0
+    now["ratio"] = 1.9
+    assert quick.compare(stored) == 1
+    assert "it was 3.00" in capsys.readouterr().out
+    assert quick.slower([{"task": "new", "ratio": 1.0, "peer": "it"}], stored) == []
+
+
+# ---------------------------------------------------------------- data
+
+
+def test_data_are_listed_and_checked(tmp_path):
+    (tmp_path / "a1a").write_text("1 1:1\n")
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.data"],
+        env={"NESVM_DATA": str(tmp_path), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "DAMAGED" in run.stdout
+    assert "missing, public" in run.stdout
+    run = subprocess.run(
+        [sys.executable, "-m", "bench.data"], env={}, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 1
+    assert "NESVM_DATA must name a folder" in run.stderr
+
+
+def test_downloads_are_kept_only_when_right(tmp_path, monkeypatch):
+    content = b"1 1:1\n"
+    source = tmp_path / "there.bz2"
+    source.write_bytes(bz2.compress(content))
+    monkeypatch.setattr(data, "address", lambda _: source.as_uri())
+    assert "another SHA-256" in data.download(tmp_path / "in", "usps")
+    assert not (tmp_path / "in" / "usps").exists()
+    monkeypatch.setitem(data.SHA256, "usps", hashlib.sha256(content).hexdigest())
+    assert data.download(tmp_path / "in", "usps") == "downloaded"
+    assert data.state(tmp_path / "in", "usps") == "present"
+    monkeypatch.setattr(data, "address", lambda _: (tmp_path / "absent").as_uri())
+    assert "cannot be had" in data.download(tmp_path / "in", "usps")
+
+
+def test_stored_results_are_json(tmp_path):
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps({}))
+    run = subprocess.run(
+        [sys.executable, "-m", "bench", "--against", str(wrong)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 1
+    assert "must be a result of make bench" in run.stderr
