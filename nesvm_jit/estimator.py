@@ -37,6 +37,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
     multiclass : "ovo" or "ovr"; by default "ovr" when linear, "ovo" with a kernel.
     warm_start : start a linear fit from the last one.
     cache_mb, time_limit : memory for kernel rows, seconds of solving.
+    approx, landmarks : "nystroem" approximates poly or rbf by so many landmarks, for many rows.
 
     Attributes
     ----------
@@ -67,6 +68,8 @@ class NESVC(ClassifierMixin, BaseEstimator):
         class_weight=None,
         warm_start=False,
         cache_mb=None,
+        approx=None,
+        landmarks=1000,
         max_iter=100_000,
         time_limit=None,
         random_state=None,
@@ -86,6 +89,8 @@ class NESVC(ClassifierMixin, BaseEstimator):
         self.class_weight = class_weight
         self.warm_start = warm_start
         self.cache_mb = cache_mb
+        self.approx = approx
+        self.landmarks = landmarks
         self.max_iter = max_iter
         self.time_limit = time_limit
         self.random_state = random_state
@@ -143,6 +148,8 @@ class NESVC(ClassifierMixin, BaseEstimator):
             degree=self.degree,
             coef0=self.coef0,
             cache_mb=self.cache_mb,
+            approx=self.approx,
+            landmarks=self.landmarks,
             max_iter=sys.maxsize if self.max_iter == -1 else self.max_iter,
             time_limit=self.time_limit,
         )

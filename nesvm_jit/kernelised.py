@@ -1,7 +1,7 @@
 """The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ (‖β‖₁ in lpsvm)."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
 from .errors import InputError
-from .jit import memory_bytes
+from .jit import get_threads, memory_bytes
 from .kernels.gram import Spec, as_spec, gram
 from .kernels.sums import row_norms
 from .kernels.sweep import HINGE, SQUARE
@@ -231,7 +231,9 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
     if order is not None:
         place[order] = np.arange(n)
     K = gram(narrowed(rows)[0][0], None, *kernel, dtype=dtype)
-    return SharedMatrix(K, epsilon, place, partial(finer_rows, X, settings))
+    left = 0.5 * budget_bytes(settings.cache_mb) / get_threads()  # for each problem at a time
+    share = replace(settings, cache_mb=left / 2.0**20)
+    return SharedMatrix(K, epsilon, place, partial(finer_rows, X, share))
 
 
 def _precomputed(X: Matrix) -> np.ndarray:
@@ -274,8 +276,6 @@ def _extreme_eigenvalues(K: np.ndarray) -> tuple[float, float]:
 
 def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings):
     """‖β‖₁ as penalty: the linear LP-SVM whose features are the columns of K."""
-    from dataclasses import replace
-
     from .binary import solve_checked
 
     if settings.kernel == "precomputed":

@@ -97,3 +97,14 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     assert "approx" in done("info", "three.model").out
     assert "Accuracy" in done("predict", "three", "three.model", "out").out
     assert "approx is for" in refused("train", "--approx", "nystroem", "three")
+
+
+def test_as_an_estimator():
+    pytest.importorskip("sklearn")
+    from nesvm_jit import NESVC
+
+    X, y = draw(n=400, k=3)
+    m = NESVC(kernel="rbf", gamma=0.5, C=10.0, approx="nystroem", landmarks=60).fit(X, y)
+    assert m.score(X, y) > 0.9
+    assert m.support_vectors_.shape == (60, 3)
+    assert sorted(m.support_.tolist()) == sorted(set(m.support_.tolist()))

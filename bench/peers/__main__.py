@@ -1,9 +1,10 @@
 """Measure what is not stored yet, then write docs/benchmarks.md (of a part: build/bench)."""
 
 import argparse
+import sys
 
 from ..common import DOCS, machine_facts, note
-from . import page
+from . import page, prediction
 from .curves import median
 from .datasets import is_real
 from .solvers import REFERENCE, SOLVERS
@@ -12,7 +13,7 @@ from .tasks import Task, all_tasks, quick_tasks
 from .worker import measure
 
 
-def measure_task(task: Task, number: str, hours: float, among=SOLVERS) -> None:
+def measure_task(task: Task, number: str, hours: float, among) -> None:
     """Ours and all peers next to each other: all again when the result of one is missing."""
     solvers = [REFERENCE]
     for solver in among:
@@ -32,9 +33,10 @@ def measure_task(task: Task, number: str, hours: float, among=SOLVERS) -> None:
         note(f"{number} {task.name}: {solver.NAME} {times} ms{end}")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="a small task of every kind")
+def measured(name: str, description: str | None, everything, some, among=SOLVERS):
+    """Measure what the command line asks for; returns the tasks and the folder of their pages."""
+    parser = argparse.ArgumentParser(prog=f"python -m {name}", description=description)
+    parser.add_argument("--quick", action="store_true", help="a few small tasks")
     parser.add_argument("--only", metavar="TEXT", default="", help="tasks whose name has this")
     parser.add_argument("--write-only", action="store_true", help="the page from what is stored")
     parser.add_argument(
@@ -46,7 +48,7 @@ def main() -> None:
     )
     options = parser.parse_args()
     machine_facts()  # before the load that we make
-    tasks = quick_tasks() if options.quick else all_tasks()
+    tasks = some if options.quick else everything
     tasks = [task for task in tasks if options.only in task.name]
     if not tasks:
         parser.error(f"no task has {options.only!r} in its name")
@@ -55,8 +57,15 @@ def main() -> None:
             note(f"NESVM_DATA has no {data}: synthetic data instead")
     if not options.write_only:
         for i, task in enumerate(tasks, start=1):
-            measure_task(task, f"[{i}/{len(tasks)}]", options.fresh)
-    page.write(tasks, FOLDER.parent if options.quick or options.only else DOCS)
+            measure_task(task, f"[{i}/{len(tasks)}]", options.fresh, among)
+    return tasks, FOLDER.parent if options.quick or options.only else DOCS
+
+
+def main() -> None:
+    tasks, folder = measured("bench.peers", __doc__, all_tasks(), quick_tasks())
+    if folder == DOCS and "--write-only" not in sys.argv:
+        prediction.measure()
+    page.write(tasks, folder)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 from ..common import note, table, write_page
-from . import plots, targets
+from . import plots, prediction, targets
 from .curves import LEVELS, Curve, Outcome, fastest, median, nearest, off, proven, short, time_to
 from .solvers import REFERENCE, SOLVERS
 from .store import load
@@ -181,6 +181,7 @@ def write(tasks: list[Task], folder: Path) -> None:
         ("Where peers are faster", _losses(outcomes)),
         ("Spread over C", _spreads(by_task)),
         *((group, _times(found)) for group, found in groups.items()),
+        *([("Prediction", found)] if (found := prediction.section()) else []),
         ("How certain the optimum is", _bounds(outcomes)),
         ("Curves", _plots(outcomes, folder)),
     ]

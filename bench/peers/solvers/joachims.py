@@ -4,16 +4,16 @@ import shutil
 import subprocess
 import tempfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 
 from ..judge import Found
+from .needs import paper_solver
 
 PAPER = 1e-3
 
 
-def _solver(name: str, program: str, scale) -> SimpleNamespace:
+def _solver(name: str, program: str, scale):
     """`scale(problem)` is what the program wants as -c."""
 
     def missing(task) -> str | None:
@@ -36,15 +36,7 @@ def _solver(name: str, program: str, scale) -> SimpleNamespace:
 
         return fit
 
-    return SimpleNamespace(
-        NAME=name,
-        PACKAGE=program,
-        SETTINGS=(PAPER,),
-        PAPER=PAPER,
-        CERTIFIED=False,
-        missing=missing,
-        prepare=prepare,
-    )
+    return paper_solver(name, program, PAPER, missing, prepare)
 
 
 def _weights(path: Path, p: int) -> np.ndarray:

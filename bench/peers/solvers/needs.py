@@ -1,6 +1,7 @@
-"""Why a solver cannot run a task."""
+"""Why a solver cannot run a task, and solvers that run only in the paper's experiments."""
 
 import importlib.util
+from types import SimpleNamespace
 
 from ..tasks import SAMPLED
 
@@ -28,3 +29,18 @@ def lacking(
     if importlib.util.find_spec(package) is None:
         return f"{package} is not installed"
     return None
+
+
+def paper_solver(
+    name: str, package: str, setting: float, missing, prepare, certified: bool = False
+) -> SimpleNamespace:
+    """A solver with one setting, in the form of the other modules."""
+    return SimpleNamespace(
+        NAME=name,
+        PACKAGE=package,
+        SETTINGS=(setting,),
+        PAPER=setting,
+        CERTIFIED=certified,
+        missing=missing,
+        prepare=prepare,
+    )
