@@ -121,6 +121,9 @@ def solve(
     All other settings, with what they mean, are the fields of `nesvm_jit.Settings`.
     """
     checked = Settings(model, kernel, C, bias, solver, tol, **settings)
+    given = any(v is not None for v in (w0, w_star, alpha0)) or b0 != 0.0 or b_star != 0.0
+    if kernel != "linear" and given:
+        raise InputError("w0, b0, w_star, b_star and alpha0 are for linear machines")
     X = as_matrix(X)
     n, _ = shape(X)
     if n == 0:

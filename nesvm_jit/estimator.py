@@ -121,7 +121,8 @@ class NESVC(ClassifierMixin, BaseEstimator):
         again = self.warm_start and self.kernel == "linear"
         warm = getattr(self, "machine_", None) if again else None
         if warm is not None and (
-            warm.n_features != X.shape[1]
+            warm.record.weights is None
+            or warm.n_features != X.shape[1]
             or not np.array_equal(classes, self.classes_)
             or warm.record.multiclass != (self.multiclass or "ovr")
         ):

@@ -10,12 +10,13 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 from .errors import InputError
 from .jit import get_threads, memory_bytes
-from .kernels.gram import Spec, as_spec, gram
+from .kernels.gram import POLY, RBF, Spec, as_spec, centre_of, gram, reach_of, tiling
 from .kernels.sums import row_norms
 from .kernels.sweep import HINGE, SQUARE
 from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape, take_rows
 from .models import MODELS
 from .models.kernel_problem import KernelProblem, KernelRows
+from .models.kernel_rows import entry_error
 from .models.smoothed_kernel import SmoothedKernel
 from .narrow import narrowed
 from .settings import Settings
@@ -27,6 +28,7 @@ from .solvers.pairwise import pairwise
 SYMMETRIC = 1e-10  # of the largest entry of a precomputed kernel
 INDEFINITE = 1e-6  # of the largest eigenvalue, below zero: more than rounding
 LANCZOS_STEPS = 40
+LARGEST = 1e100  # of a kernel's values: sums of their products are still numbers
 SMALL = (1e-4, 1e-8)  # of the largest coefficient
 ROUNDING = 0.1  # of the tolerance may be lost by it
 NOT_SEMIDEFINITE = (
@@ -71,16 +73,17 @@ def solve_kernel(
     if settings.solver == "auto":
         run.engine = "coordinate" if loss == HINGE else "newton"
         run.why = f"the engine of {settings.model} with a kernel"
+    smoothed = False
     if run.engine == "coordinate":
         work = partial(_work_in_pairs, problem, settings.seed, run)
     elif run.engine == "newton" and loss == SQUARE:
         work = partial(least_squares, problem, budget, run)
     else:
-        work = partial(_work_smoothed, problem, settings, run)
+        smoothed, work = True, partial(_work_smoothed, problem, settings, run)
     run_to_the_end(run, work)
     if isinstance(run.problem, KernelProblem):
         problem = run.problem  # which may be a finer one by now
-    found = {"w": None, **_standing(problem, run)}
+    found = {"w": None, **_standing(problem, smoothed, run)}
     if run.dual > run.objective + INDEFINITE * abs(run.objective):
         raise InputError(NOT_SEMIDEFINITE)
     return solution(run, settings, **found)
@@ -105,16 +108,19 @@ def _work_smoothed(problem: KernelProblem, settings: Settings, run: Run) -> None
     if run.engine == "newton":
         moving = settings.moving_centre is not False
         newton_in_levels(smooth, run, np.random.default_rng(settings.seed), moving)
+        if not run.done:  # K may be so nearly singular that only pairs of coordinates go on
+            run.hand_over(problem)
+            pairwise(problem, run.alpha, run)
     else:
         run.problem = smooth
         gradient_methods(smooth, zero, zero, first_smoothing(settings), settings, run)
 
 
-def _standing(problem: KernelProblem, run: Run) -> dict[str, Any]:
+def _standing(problem: KernelProblem, smoothed: bool, run: Run) -> dict[str, Any]:
     """β, b and the margins of the best point, certified afresh; one with exact zeros is taken
     instead where that is as good, or good enough: the dual point, or its support."""
     beta, b = run.problem.split(run.best) if run.best is not None else (problem.beta, 0.0)
-    beta, smoothed, run.problem = beta.copy(), run.problem is not problem, problem
+    beta, run.problem = beta.copy(), problem
     if run.alpha is None or not smoothed:
         partly = problem.loss == SQUARE and not problem.c.all()  # f is not known of every row
         if partly or not np.array_equal(beta, problem.beta):
@@ -154,36 +160,46 @@ def _enough(objective: float, run: Run) -> bool:
 def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:
     if settings.kernel == "precomputed":
         return KernelRows(None, None, budget, K=_precomputed(X))
+    spec = spec_of(X, settings)
+    dtype, _ = precision(X, settings, spec)
+    return KernelRows(narrowed(X)[0][0], spec, budget, dtype)
+
+
+def spec_of(X: Matrix, settings: Settings) -> Spec:
+    """The kernel, whose values on these rows must be numbers: none is beyond those of a row with
+    itself."""
     gamma = gamma_of(settings.gamma, X)
-    dtype, epsilon = precision(X, settings, gamma)
-    return KernelRows(narrowed(X)[0][0], _spec(X, settings, gamma), budget, dtype, epsilon=epsilon)
-
-
-def _spec(X: Matrix, settings: Settings, gamma: float) -> Spec:
-    return as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
+    spec = as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
+    if spec.kind == POLY:
+        with np.errstate(over="ignore"):
+            largest = spec.gamma * float(row_norms(X)[0].max(initial=0.0)) ** 2 + spec.coef0
+            if not np.float64(largest) ** spec.degree <= LARGEST:
+                raise InputError(
+                    "the values of the polynomial kernel must be smaller: gamma, coef0, the degree "
+                    "or X are too large"
+                )
+    return spec
 
 
 def finer_rows(X: Matrix, settings: Settings, part: np.ndarray | None) -> KernelRows:
     """The kernel between a part of the rows (or all) in float64, for what float32 cannot settle."""
-    spec = _spec(X, settings, gamma_of(settings.gamma, X))
+    spec = spec_of(X, settings)
     X = X if part is None else take_rows(X, part)
     return KernelRows(narrowed(X)[0][0], spec, budget_bytes(settings.cache_mb))
 
 
-def precision(X: Matrix, settings: Settings, gamma: float) -> tuple[Any, float]:
-    """float32 for kernel values whose rounding is far below the tolerance, and their error.
-
-    In exp(−γ‖x − z‖²) the exponent is off by a few roundings of γ‖x‖², and the value by as much. P
-    feels it C times as much as it feels the losses.
-    """
-    double = np.float64, float(np.finfo(np.float64).eps)
+def precision(X: Matrix, settings: Settings, spec: Spec) -> tuple[Any, float]:
+    """float32 for kernel values whose rounding is far below the tolerance, else float64, and the
+    error of an entry. P feels it C times as much as it feels the losses."""
+    p, reach = shape(X)[1], reach_of(X, spec, centre_of(X, spec))
+    errors = {
+        dtype: entry_error(dtype, p, reach, tiling(X, dtype, reach)[0])
+        for dtype in (np.float32, np.float64)
+    }
     in_pairs = settings.model == "csvm" and settings.solver in ("auto", "coordinate")
-    if settings.kernel != "rbf" or not in_pairs:
-        return double
-    reach = gamma * float(row_norms(X)[0].max(initial=0.0)) ** 2
-    epsilon = float(np.finfo(np.float32).eps) * (1.0 + 2.0 * reach)
-    felt = epsilon * max(1.0, settings.C)
-    return (np.float32, epsilon) if felt <= ROUNDING * settings.tol else double
+    small = errors[np.float32] * max(1.0, settings.C) <= ROUNDING * settings.tol
+    dtype = np.float32 if spec.kind == RBF and in_pairs and small else np.float64
+    return dtype, errors[dtype]
 
 
 @dataclass(frozen=True)
@@ -220,12 +236,12 @@ def _between(K: np.ndarray, places: np.ndarray) -> np.ndarray:
 def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> SharedMatrix | None:
     """The kernel matrix of all rows, in this order or as they come; None where it takes more than
     half the budget."""
-    gamma = gamma_of(settings.gamma, X)
-    dtype, epsilon = precision(X, settings, gamma)
+    spec = spec_of(X, settings)
+    dtype, epsilon = precision(X, settings, spec)
     n = shape(X)[0]
     if float(n) * n * np.dtype(dtype).itemsize > 0.5 * budget_bytes(settings.cache_mb):
         return None
-    kernel = (settings.kernel, gamma, settings.coef0, settings.degree)
+    kernel = (settings.kernel, spec.gamma, settings.coef0, settings.degree)
     place = np.arange(n)
     rows = X if order is None else take_rows(X, order)
     if order is not None:
@@ -285,10 +301,11 @@ def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings):
         budget = budget_bytes(settings.cache_mb)
         if 8.0 * n * n > budget:
             raise InputError(
-                f"lpsvm with a kernel needs {8 * n * n / 2**20:.0f} MB for its {n} rows, "
-                f"got a budget of {budget / 2**20:.0f} MB"
+                f"lpsvm with a kernel needs {8 * n * n / 2**20:.3g} MB for its {n} rows, "
+                f"got a budget of {budget / 2**20:.3g} MB"
             )
-        kernel = (settings.kernel, gamma_of(settings.gamma, X), settings.coef0, settings.degree)
+        gamma = spec_of(X, settings).gamma
+        kernel = (settings.kernel, gamma, settings.coef0, settings.degree)
         K = gram(narrowed(X)[0][0], None, *kernel)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])

@@ -11,7 +11,7 @@ import numpy as np
 
 from .errors import InputError
 from .jit import one_blas_thread
-from .kernelised import budget_bytes, gamma_of
+from .kernelised import budget_bytes, spec_of
 from .kernels.gram import gram
 from .matrix import Matrix, as_matrix, row_slice, shape, take_rows
 from .narrow import narrowed
@@ -43,10 +43,10 @@ def nystroem(X: Matrix, settings: Settings) -> Nystroem:
     budget = budget_bytes(settings.cache_mb)
     if float(n) * M * dtype.itemsize > budget:
         raise InputError(
-            f"{M} landmarks need {n * M * dtype.itemsize / 2**20:.0f} MB for the features of {n} "
-            f"rows, got a budget of {budget / 2**20:.0f} MB"
+            f"{M} landmarks need {n * M * dtype.itemsize / 2**20:.3g} MB for the features of {n} "
+            f"rows, got a budget of {budget / 2**20:.3g} MB"
         )
-    kernel = (settings.kernel, gamma_of(settings.gamma, X), settings.coef0, settings.degree)
+    kernel = (settings.kernel, spec_of(X, settings).gamma, settings.coef0, settings.degree)
     landmarks = np.sort(np.random.default_rng(settings.seed).choice(n, M, replace=False))
     L = take_rows(X, landmarks)
     (rows, marks), _ = narrowed(X, L)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from nesvm_jit import kernelised, solve, train
+from nesvm_jit import InputError, kernelised, solve, train
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.machine import train as machine_train
 from nesvm_jit.matrix import as_matrix
@@ -313,3 +313,67 @@ def test_objectives_are_those_of_libsvm(name, C):
     ours = solve(X, y, kernel="rbf", C=C, tol=1e-8)
     assert ours.certified
     assert ours.objective == pytest.approx(theirs, rel=1e-6)
+
+
+# ---------------------------------------------------------------- hard data
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix, np.float32])
+@pytest.mark.parametrize("scale", [1e5, 1e8, 1e12])
+def test_distances_of_large_rows_are_not_lost(scale, make):
+    """K is the identity: the optimum is known in closed form to `precomputed`."""
+    X, _ = draw()
+    y = np.sign(X[:, 0])
+    best = solve(np.eye(len(y)), y, kernel="precomputed", tol=1e-9)
+    s = solve(make(X * scale), y, kernel="rbf", gamma=0.5, tol=1e-9)
+    assert s.certified
+    assert s.objective == pytest.approx(best.objective, rel=1e-8)
+    assert s.dual_objective <= best.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+def test_one_far_row_spoils_nothing(model):
+    X, y = draw()
+    X[7] *= 1e9
+    K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
+    best = solve(K, y, model, "precomputed", tol=1e-6)
+    s = solve(X, y, model, "rbf", gamma=0.5, tol=1e-6)
+    assert s.certified
+    assert s.objective == pytest.approx(best.objective, rel=2e-6)
+
+
+def test_a_fit_that_is_stopped_is_no_worse_than_none(monkeypatch):
+    monkeypatch.setattr(levels, "FEW_IN_PAIRS", 50)
+    monkeypatch.setattr(levels, "FEW", 50)
+    X, y = draw(n=400)
+    nothing = 2.0 * 1000.0 * min(np.sum(y > 0), np.sum(y < 0))
+    for solver in ("auto", "newton"):
+        for limit in (1, 2, 3, 5, 8):
+            s = solve(X, y, kernel="rbf", C=1000.0, solver=solver, max_iter=limit, tol=1e-9)
+            assert s.objective <= nothing * (1 + 1e-12)
+            assert s.dual_objective >= 0.0
+            assert s.gap <= 1.0
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.0, 1e-150])
+def test_newton_on_rows_that_are_all_the_same(scale):
+    y = np.r_[np.ones(40), -np.ones(20)]
+    s = solve(np.full((60, 4), scale), y, kernel="rbf", solver="newton")
+    assert s.certified
+    assert s.objective == pytest.approx(40.0)
+
+
+def test_what_does_not_apply_is_refused():
+    X, y = draw()
+    for wrong in ({"w0": np.ones(4)}, {"alpha0": np.ones(3)}, {"b0": 1.0}):
+        with pytest.raises(InputError, match="are for linear machines"):
+            solve(X, y, kernel="rbf", **wrong)
+    linear, kernel = train(X, y), train(X, y, kernel="rbf")
+    for warm, name in ((kernel, "linear"), (linear, "rbf"), (kernel, "rbf")):
+        with pytest.raises(InputError, match="only a linear machine can start"):
+            train(X, y, kernel=name, warm=warm)
+    for model in ("csvm", "lpsvm", "lssvm"):
+        with pytest.raises(InputError, match="polynomial kernel must be smaller"):
+            solve(X * 1e120, y, model, "poly", gamma=1.0)
+    with pytest.raises(InputError, match="polynomial kernel must be smaller"):
+        train(X, y, kernel="poly", gamma=1e100, degree=10, approx="nystroem")

@@ -16,7 +16,7 @@ from ..matrix import (
     shape,
 )
 from .projection import require_scale
-from .sums import accumulate, row_norms
+from .sums import accumulate, margins, row_norms
 
 POLY, RBF, SIGMOID = 1, 2, 3
 KERNELS = {"poly": POLY, "rbf": RBF, "sigmoid": SIGMOID}
@@ -24,7 +24,10 @@ TILE = 256
 TILE_CELLS = 1 << 19  # of a dense tile of rows, in each thread
 THIN = 0.03  # below this density a tile of rows is not spread out for BLAS
 THIN_TILE = (32, 8192)
+BLAS, SPARSE, DIFFERENCES = 0, 1, 2  # how products or distances of a tile are made
+HARSH = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-4}  # error of γ‖x − z‖² by products
 HIGHEST_DEGREE = 1000
+CENTRED_ROWS = 1024  # at a time
 
 
 class Spec(NamedTuple):
@@ -153,6 +156,26 @@ def _thin_dots(X, A, Z, B, squares, distances, symmetric, out):
 
 
 @helper
+def _differences(X, A, Z, B, out):
+    """out = ‖x_i − z_j‖² as a sum of squares, whose error is small beside itself; the distance of
+    large rows by products loses what they have in common."""
+    _, p = shape(X)
+    x = np.empty(p)
+    z = np.empty((len(B), p))
+    for t in range(len(B)):
+        row_load(Z, B[t], 1.0, z[t])
+    for s in range(len(A)):
+        row_load(X, A[s], 1.0, x)
+        for t in range(len(B)):
+            total = 0.0
+            row = z[t]
+            for j in range(p):
+                d = x[j] - row[j]
+                total += d * d
+            out[s, t] = total
+
+
+@helper
 def _transform(spec, cells):
     """cells = k(x_i, z_j) of a tile of squared distances (rbf) or products (poly)."""
     gamma, coef0 = cells.dtype.type(spec.gamma), cells.dtype.type(spec.coef0)
@@ -175,9 +198,11 @@ def _transform(spec, cells):
 
 
 @helper
-def _cells(X, A, Z, B, centre, squares, spec, thin, symmetric, out):
+def _cells(X, A, Z, B, centre, squares, spec, how, symmetric, out):
     """out = k(X_A, Z_B)."""
-    if thin:
+    if how == DIFFERENCES:
+        _differences(X, A, Z, B, out)
+    elif how == SPARSE:
         _thin_dots(X, A, Z, B, squares, spec.kind == RBF, symmetric, out)
     else:
         _thick_dots(X, A, Z, B, centre, spec.kind == RBF, out)
@@ -185,10 +210,10 @@ def _cells(X, A, Z, B, centre, squares, spec, thin, symmetric, out):
 
 
 @helper
-def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K):
+def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, how, symmetric, K):
     A, B = np.arange(i0, i1), np.arange(j0, j1)
     cells = np.empty((len(A), len(B)), K.dtype)
-    _cells(X, A, Z, B, centre, squares, spec, thin, symmetric, cells)
+    _cells(X, A, Z, B, centre, squares, spec, how, symmetric, cells)
     for i in range(i0, i1):
         for j in range(j0, min(j1, i + 1) if symmetric else j1):
             K[i, j] = cells[i - i0, j - j0]
@@ -201,23 +226,23 @@ def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K):
 
 
 @kernel
-def _gram(X, Z, centre, squares, spec, tiles, size, thin, symmetric, K):
+def _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
     """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
     n, m = K.shape
     for t in prange(tiles.shape[0]):
         i0, j0 = tiles[t, 0], tiles[t, 1]
         i1, j1 = min(n, i0 + size[0]), min(m, j0 + size[1])
-        _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, thin, symmetric, K)
+        _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, how, symmetric, K)
 
 
 @kernel
-def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, thin, K):
+def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
     """K[slots_s, t] = k(x_A(s), x_B(t)): the rows A and columns B of the kernel matrix of X."""
     for tile in prange(tiles.shape[0]):
         s0, t0 = tiles[tile, 0], tiles[tile, 1]
         s1, t1 = min(len(A), s0 + size[0]), min(len(B), t0 + size[1])
         cells = np.empty((s1 - s0, t1 - t0), K.dtype)
-        _cells(X, A[s0:s1], X, B[t0:t1], centre, squares, spec, thin, False, cells)
+        _cells(X, A[s0:s1], X, B[t0:t1], centre, squares, spec, how, False, cells)
         for s in range(s0, s1):
             row = K[slots[s]]
             for t in range(t0, t1):
@@ -240,11 +265,33 @@ def tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.nd
     return np.array(starts, dtype=np.int64).reshape(-1, 2)
 
 
-def tiling(X) -> tuple[bool, tuple[int, int]]:
-    """Whether rows stay sparse, and the rows and columns of a tile."""
+def tiling(X, dtype, reach: float) -> tuple[int, tuple[int, int]]:
+    """How a tile is made, given the largest γ‖x − centre‖², and its rows and columns."""
     side = int(max(16, min(TILE, TILE_CELLS // max(shape(X)[1], 1))))
-    thin = density(X) < THIN
-    return thin, THIN_TILE if thin else (side, side)
+    if reach * np.finfo(dtype).eps > HARSH[np.dtype(dtype)]:
+        return DIFFERENCES, (side, side)
+    if density(X) < THIN:
+        return SPARSE, THIN_TILE
+    return BLAS, (side, side)
+
+
+def reach_of(X, spec: Spec, centre: np.ndarray) -> float:
+    """At least the largest γ‖x_i − centre‖² (rbf; else 0): what rounding of distances goes with."""
+    if spec.kind != RBF or shape(X)[0] == 0:
+        return 0.0
+    far = 0.0
+    with np.errstate(over="ignore"):
+        if isinstance(X, Csr):  # up to the rounding of these sums themselves
+            inside = 2.0 * np.abs(margins(X, centre))
+            far = float((row_norms(X)[0] ** 2 + inside).max()) + float(centre @ centre)
+            if density(X) >= THIN:
+                exact = row_norms(X)[0] ** 2 - 2.0 * margins(X, centre) + float(centre @ centre)
+                far = float(exact.max()) + 1e-15 * far
+        else:
+            for lo in range(0, len(X), CENTRED_ROWS):
+                part = X[lo : lo + CENTRED_ROWS] - centre
+                far = max(far, float(np.einsum("ij,ij->i", part, part).max()))
+        return spec.gamma * far
 
 
 def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int) -> Spec:
@@ -294,8 +341,10 @@ def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.floa
     xx = squares_of("X", X)
     squares = (xx, xx if symmetric else squares_of("Z", Z))
     K = np.empty((n, m), dtype)
-    thin, size = tiling(Z)
+    centre = centre_of(X, spec)
+    reach = reach_of(X, spec, centre)
+    how, size = tiling(Z, dtype, reach if symmetric else max(reach, reach_of(Z, spec, centre)))
     tiles = tile_starts(n, m, size, symmetric)
     with one_blas_thread():
-        _gram(X, Z, centre_of(X, spec), squares, spec, tiles, size, thin, symmetric, K)
+        _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K)
     return K

@@ -86,7 +86,7 @@ def train(
     one_of("multiclass", how, ("ovo", "ovr"))
     c = costs(C, y, order, sample_weight, class_weight)
     problems = _problems(y, order, how)
-    _check_warm(warm, p, len(problems), order)
+    _check_warm(warm, kernel, p, len(problems), order)
     job = _Job(X, y, c, order, checked, bool(probability), seed)
     if checked.approx is not None:
         map_ = nystroem(X, checked)
@@ -236,11 +236,15 @@ def _subset(X: Matrix, rows: np.ndarray, kernel: str) -> Matrix:
     return as_matrix(dense[np.ix_(rows, rows)])
 
 
-def _check_warm(warm, p: int, n_problems: int, order: np.ndarray) -> None:
+def _check_warm(warm, kernel: str, p: int, n_problems: int, order: np.ndarray) -> None:
     if not isinstance(warm, (Machine, type(None))):
         raise InputError(f"warm must be a Machine, got {warm!r:.60}")
-    if warm is None or warm.record.weights is None:
+    if warm is None:
         return
+    if kernel != "linear" or warm.record.weights is None:
+        raise InputError(
+            "only a linear machine can start from another one, which must be linear too"
+        )
     if warm.record.weights.shape != (p, n_problems):
         features, problems = warm.record.weights.shape
         raise InputError(

@@ -7,11 +7,31 @@ from typing import Any
 import numpy as np
 
 from ..jit import one_blas_thread
-from ..kernels.gram import RBF, Spec, _gram_part, centre_of, squares_of, tile_starts, tiling
+from ..kernels.gram import (
+    DIFFERENCES,
+    RBF,
+    Spec,
+    _gram_part,
+    centre_of,
+    reach_of,
+    squares_of,
+    tile_starts,
+    tiling,
+)
 from ..kernels.pairwise import _add_rows, _block
 from ..matrix import Matrix, shape, take_rows
 
 FEWEST = 16  # rows kept however small the budget
+
+
+def entry_error(dtype, p: int, reach: float, how: int) -> float:
+    """About the error of an entry exp(−γ‖x − z‖²), against √K_ii √K_jj.
+
+    By products the exponent is off by a few roundings of γ‖x‖², the largest of which is `reach`; by
+    differences by roundings of itself, and xe^{−x} < 1.
+    """
+    eps = float(np.finfo(dtype).eps)
+    return eps * (1.0 + (p**0.5 if how == DIFFERENCES else 2.0 * reach))
 
 
 class KernelRows:
@@ -54,7 +74,9 @@ class KernelRows:
             self.capacity = max(min(n, FEWEST), fit)
             xx = squares_of("X", X)
             self._squares, self._centre = (xx, xx), centre_of(X, spec)
-            self._thin, self._size = tiling(X)
+            reach = reach_of(X, spec, self._centre)
+            self._how, self._size = tiling(X, self.dtype, reach)
+            self.epsilon = entry_error(self.dtype, shape(X)[1], reach, self._how)
             # the system hands out its pages when they are first written to
             self._writable = np.empty((self.capacity, n), self.dtype)
             self._slots = np.full(n, -1)  # of each row, −1 for none
@@ -77,7 +99,7 @@ class KernelRows:
             return KernelRows(None, None, 0.0, K=part, epsilon=self.epsilon)
         X = take_rows(self.X, indices)
         budget = float(self._writable.nbytes)
-        return KernelRows(X, self.spec, budget, self.dtype, epsilon=self.epsilon)
+        return KernelRows(X, self.spec, budget, self.dtype)
 
     def diagonal(self) -> np.ndarray:
         """K_ii."""
@@ -165,4 +187,4 @@ class KernelRows:
         tiles = tile_starts(len(rows), len(columns), self._size, False)
         fixed = (self._centre, self._squares, self.spec)
         with one_blas_thread():
-            _gram_part(self.X, rows, columns, slots, *fixed, tiles, self._size, self._thin, out)
+            _gram_part(self.X, rows, columns, slots, *fixed, tiles, self._size, self._how, out)

@@ -16,7 +16,7 @@ from ..models.kernel_problem import KernelProblem
 from ..models.smoothed_kernel import SmoothedKernel
 from .active_set import active_set_direction
 from .newton import newton
-from .pairwise import pairwise
+from .pairwise import EXACT, pairwise
 from .run import Run
 
 FEW = 1000  # rows from which newton needs no level below
@@ -35,9 +35,9 @@ def newton_in_levels(
         newton_in_levels(SmoothedKernel(small, smooth.model), small_run, rng, moving)
 
     v0, start = np.zeros(smooth.n_variables), FIRST
-    if smooth.n_rows > FEW:
-        v0, start = smooth.start(*_below(smooth.kernel, run, rng, below)), NEXT
     run.problem = smooth
+    if smooth.n_rows > FEW and not run.enter(v0, smooth.place(v0, start), start):
+        v0, start = smooth.start(*_below(smooth.kernel, run, rng, below)), NEXT
     newton(smooth, v0, start, run, None, moving, active_set_direction)
 
 
@@ -48,7 +48,7 @@ def pairwise_in_levels(problem: KernelProblem, run: Run, rng: np.random.Generato
         pairwise_in_levels(small, small_run, rng)
 
     alpha0 = None
-    if problem.n_rows > FEW_IN_PAIRS:
+    if problem.n_rows > FEW_IN_PAIRS and not run.enter(*problem.current(), EXACT):
         beta, b = _below(problem, run, rng, below)
         f, used = np.zeros(problem.n_rows), np.flatnonzero(beta)
         problem.rows.add(used, beta[used], f)

@@ -22,6 +22,7 @@ ENOUGH = 0.3  # of the gap
 SMALLEST = 1e-12  # of μ⁰
 NO_DESCENT = 1e-15  # of F_μ: a slope that rounding made
 LINE_ROUNDS = 60
+PATIENCE = 200  # rounds without a smaller gap: rounding has the last word
 LINE_EXACT = 1e-4  # of the slope at the start
 
 Direction = Callable[[Any, np.ndarray, Smoothing], np.ndarray]  # −H⁻¹g
@@ -38,14 +39,15 @@ def newton(
 ) -> None:
     """Minimise F_μ, smoothed about α⁰ (or zero) at first, by Newton steps for μ = μ⁰, μ⁰/2, …
     until the run is done; the centre stays where it was unless `moving`."""
-    smoothing = start
+    smoothing, least, idle = start, np.inf, 0
     found = problem.place(v0, smoothing, alpha0)
-    while True:
+    while idle < PATIENCE:
         worth = (found.objective - problem.bound_now()) <= run.limits.tol * found.objective
         # with a bias a dual point costs two passes; then only where it may end the run
         certify = True if worth or not problem.bias else None
         if run.record(problem.point, found, smoothing, certify):
             return
+        least, idle = (run.gap, 0) if run.gap < least else (least, idle + 1)
         ahead = _next_step(problem, found, smoothing, SMALLEST * start.loss, moving, direction)
         if ahead is None:
             return

@@ -40,7 +40,9 @@ def pairwise(problem: KernelProblem, alpha0: np.ndarray | None, run: Run) -> Non
             problem.place(problem.beta)
             found = problem.current()
         if problem.rows.finer is not None:
-            run.forget_bound()  # what rounding takes off it grows with the rows that have a loss
+            run.forget_bound(
+                np.zeros(problem.n_rows)
+            )  # what rounding takes off it grows with the rows that have a loss
         if run.record(*found, EXACT, certify=True) or idle > 2 * PATIENCE:
             return
         if problem.coarse(found[1].objective, run.limits.tol):

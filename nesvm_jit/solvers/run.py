@@ -160,9 +160,15 @@ class Run:
         self.objective = float("inf")
         self.forget_bound()
 
-    def forget_bound(self) -> None:
-        """The bound so far may not hold for the point of now."""
-        self.dual, self.alpha = float("-inf"), None
+    def forget_bound(self, zero: np.ndarray | None = None) -> None:
+        """The bound so far may not hold for the point of now; α = 0 is worth 0, where it counts."""
+        self.dual, self.alpha = (float("-inf"), None) if zero is None else (0.0, zero)
+
+    def hand_over(self, problem: Problem) -> None:
+        """Go on with another view of the same problem, whose points are [weights; b]."""
+        if self.best is not None:
+            self.best = np.append(*self.problem.split(self.best))
+        self.problem = problem
 
     def passed(self) -> bool:
         """Count a round that nothing was evaluated in; True when the run must end."""
