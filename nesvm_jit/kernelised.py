@@ -10,7 +10,7 @@ from scipy.linalg import eigvalsh_tridiagonal
 
 from .errors import InputError
 from .jit import get_threads, memory_bytes
-from .kernels.gram import POLY, RBF, Spec, as_spec, centre_of, gram, reach_of, tiling
+from .kernels.gram import POLY, RBF, Spec, as_spec, centre_of, gram, reach_of
 from .kernels.sums import row_norms
 from .kernels.sweep import HINGE, SQUARE
 from .matrix import Csr, Matrix, as_matrix, as_number, as_scipy, shape, take_rows
@@ -160,9 +160,9 @@ def _enough(objective: float, run: Run) -> bool:
 def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:
     if settings.kernel == "precomputed":
         return KernelRows(None, None, budget, K=_precomputed(X))
-    spec = spec_of(X, settings)
-    dtype, _ = precision(X, settings, spec)
-    return KernelRows(narrowed(X)[0][0], spec, budget, dtype)
+    spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
+    dtype, _ = precision(narrow, settings, spec)
+    return KernelRows(narrow, spec, budget, dtype)
 
 
 def spec_of(X: Matrix, settings: Settings) -> Spec:
@@ -191,11 +191,8 @@ def finer_rows(X: Matrix, settings: Settings, part: np.ndarray | None) -> Kernel
 def precision(X: Matrix, settings: Settings, spec: Spec) -> tuple[Any, float]:
     """float32 for kernel values whose rounding is far below the tolerance, else float64, and the
     error of an entry. P feels it C times as much as it feels the losses."""
-    p, reach = shape(X)[1], reach_of(X, spec, centre_of(X, spec))
-    errors = {
-        dtype: entry_error(dtype, p, reach, tiling(X, dtype, reach)[0])
-        for dtype in (np.float32, np.float64)
-    }
+    reach = reach_of(X, spec, centre_of(X, spec))
+    errors = {dtype: entry_error(X, spec, dtype, reach) for dtype in (np.float32, np.float64)}
     in_pairs = settings.model == "csvm" and settings.solver in ("auto", "coordinate")
     small = errors[np.float32] * max(1.0, settings.C) <= ROUNDING * settings.tol
     dtype = np.float32 if spec.kind == RBF and in_pairs and small else np.float64
@@ -236,17 +233,17 @@ def _between(K: np.ndarray, places: np.ndarray) -> np.ndarray:
 def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> SharedMatrix | None:
     """The kernel matrix of all rows, in this order or as they come; None where it takes more than
     half the budget."""
-    spec = spec_of(X, settings)
-    dtype, epsilon = precision(X, settings, spec)
+    spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
+    dtype, epsilon = precision(narrow, settings, spec)
     n = shape(X)[0]
     if float(n) * n * np.dtype(dtype).itemsize > 0.5 * budget_bytes(settings.cache_mb):
         return None
     kernel = (settings.kernel, spec.gamma, settings.coef0, settings.degree)
     place = np.arange(n)
-    rows = X if order is None else take_rows(X, order)
+    rows = narrow if order is None else take_rows(narrow, order)
     if order is not None:
         place[order] = np.arange(n)
-    K = gram(narrowed(rows)[0][0], None, *kernel, dtype=dtype)
+    K = gram(rows, None, *kernel, dtype=dtype)
     left = 0.5 * budget_bytes(settings.cache_mb) / get_threads()  # for each problem at a time
     share = replace(settings, cache_mb=left / 2.0**20)
     return SharedMatrix(K, epsilon, place, partial(finer_rows, X, share))

@@ -62,7 +62,10 @@ def contents(folder):
         (["-v", "1"], "1 is not in the range x>=2"),
         (["-v", "61"], "from 2 to 60 (the number of rows), got 61"),
         (["--solver", "fast"], "'fast' is not one of 'auto', 'nesvm'"),
-        (["--solver", "nesvm", "-t", "rbf"], "solver must be one of auto, coordinate"),
+        (
+            ["--solver", "coordinate", "-s", "lssvm", "-t", "rbf"],
+            "solver must be one of auto, nesvm",
+        ),
         (["--mu", "0"], "mu must be positive"),
         (["--mu-end", "0"], "mu_end must be positive"),
         (["--epsilon", "-1"], "epsilon must be zero or positive"),

@@ -4,6 +4,7 @@ from ..peers.tasks import COSTS, PARTS, Task
 
 VISION = ("scene13.gist512", "usps", "mnist, 3 000 rows")
 SIZES_COST = 1.0  # C at which the sets are compared
+COSTS_SET = PARTS[-1]  # the set on which the C are
 
 
 def linear(data: str, C: float) -> Task:
@@ -18,10 +19,12 @@ def rbf(data: str, C: float) -> Task:
 
 def all_tasks() -> list[Task]:
     """Everything on the page, in its order."""
-    return [
-        *(linear(data, C) for data in PARTS for C in COSTS),
+    tasks = [
+        *(linear(COSTS_SET, C) for C in COSTS),
+        *(linear(data, SIZES_COST) for data in PARTS),
         *(rbf(data, C) for data in VISION for C in COSTS),
     ]
+    return list(dict.fromkeys(tasks))
 
 
 def quick_tasks() -> list[Task]:

@@ -19,19 +19,26 @@ from ..kernels.gram import (
     tiling,
 )
 from ..kernels.pairwise import _add_rows, _block
+from ..kernels.sums import row_norms
 from ..matrix import Matrix, shape, take_rows
 
 FEWEST = 16  # rows kept however small the budget
 
 
-def entry_error(dtype, p: int, reach: float, how: int) -> float:
-    """About the error of an entry exp(−γ‖x − z‖²), against √K_ii √K_jj.
+def entry_error(X: Matrix, spec: Spec, dtype, reach: float) -> float:
+    """About the error of an entry exp(−γ‖x − z‖²) in this precision, against √K_ii √K_jj.
 
-    By products the exponent is off by a few roundings of γ‖x‖², the largest of which is `reach`; by
-    differences by roundings of itself, and xe^{−x} < 1.
+    By products the exponent is off by a few roundings of γ‖x − centre‖², the largest of which is
+    `reach`; by differences by roundings of itself, and te^{−t} < 1. Rows that are rounded to
+    float32 before they are centred are off by roundings of ‖x‖.
     """
     eps = float(np.finfo(dtype).eps)
-    return eps * (1.0 + (p**0.5 if how == DIFFERENCES else 2.0 * reach))
+    if tiling(X, dtype, reach)[0] == DIFFERENCES:
+        return eps * (1.0 + shape(X)[1] ** 0.5)
+    rounded = 0.0
+    if spec.kind == RBF and np.dtype(dtype) == np.float32:
+        rounded = spec.gamma**0.5 * float(row_norms(X)[0].max(initial=0.0))
+    return eps * (1.0 + 2.0 * reach + rounded)
 
 
 class KernelRows:
@@ -76,7 +83,7 @@ class KernelRows:
             self._squares, self._centre = (xx, xx), centre_of(X, spec)
             reach = reach_of(X, spec, self._centre)
             self._how, self._size = tiling(X, self.dtype, reach)
-            self.epsilon = entry_error(self.dtype, shape(X)[1], reach, self._how)
+            self.epsilon = entry_error(X, spec, self.dtype, reach)
             # the system hands out its pages when they are first written to
             self._writable = np.empty((self.capacity, n), self.dtype)
             self._slots = np.full(n, -1)  # of each row, −1 for none
