@@ -168,7 +168,8 @@ def accuracy() -> Entry:
 
 def _spread(outcomes, tasks: list[Task], name: str) -> float:
     times = [mean(outcomes[task], name) for task in tasks if task in outcomes]
-    return max(times) / min(times) if len(times) == len(COSTS) else math.nan
+    whole = len(times) == len(COSTS) and all(map(math.isfinite, times))
+    return max(times) / min(times) if whole else math.nan
 
 
 def _spreads(outcomes, tasks: list[Task]) -> dict[str, float]:
