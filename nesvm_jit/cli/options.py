@@ -111,10 +111,8 @@ problem = several(
     click.option(
         "--landmarks",
         type=click.IntRange(min=1),
-        default=1000,
-        show_default=True,
         metavar="M",
-        help="Rows that --approx takes as landmarks.",
+        help="Rows that --approx takes as landmarks (default: 1000).",
     ),
     click.option("-c", "--cost", type=float, default=1.0, show_default=True, help="C."),
     click.option(
