@@ -21,7 +21,7 @@ from nesvm_jit.kernels.sums import (
     row_sums,
 )
 from nesvm_jit.kernels.sweep import HINGE, _sweep, as_rows, sweep_work
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix import as_matrix, size_of
 from scipy.sparse import issparse
 
 from . import rivals
@@ -71,7 +71,8 @@ def pass_pairs(X, w, y, u):
     changed = np.random.default_rng(2).random(n) < CHANGED
     old, d = np.where(changed, u + 0.5, u), (u > 0).astype(float)
     M, chunks = as_matrix(X), chunk_count(n, 1)
-    parts, work, rows = row_sums(M), sweep_work(M), as_rows(y, 1.0, 1.0, n)
+    parts, work = row_sums(size_of(M)), sweep_work(size_of(M))
+    rows = as_rows(y, 1.0, 1.0, n)
     f, f2, g, h = np.zeros(n), np.zeros(n), np.zeros(p), np.zeros(p)
     w1, y1, u1, old1, d1 = (v.astype(kind) for v in (w, y, u, old, d))
     ones, h1 = np.ones(n, kind), np.zeros(p, kind)
@@ -136,7 +137,7 @@ def hessian_pair(X, u):
     M, p = as_matrix(X), X.shape[1]
     d = np.random.default_rng(4).uniform(0.5, 1.5, len(u)) * (u > 0)
     d1, H = d.astype(X.dtype), np.zeros((p, p))
-    ours = into(H, _hessian, M, d, hessian_parts(M), hessian_rooms(M), H)
+    ours = into(H, _hessian, M, d, hessian_parts(size_of(M)), hessian_rooms(size_of(M)), False, H)
     size = bytes_of(X) * (d > 0).mean()
     return Pair("hessian", size, ours, lambda: rivals.hessian(X, d1))
 

@@ -11,7 +11,7 @@ from .errors import InputError
 from .jit import memory_bytes, one_blas_thread
 from .matrix import Matrix, as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
-from .models.problem import LinearProblem
+from .models.problem import LinearProblem, problem_in_memory
 from .narrow import narrowed
 from .settings import Settings, one_of, positive
 from .solvers import (
@@ -162,31 +162,46 @@ def _solve_linear(X, y, c, settings: Settings, start: Start) -> Solution:
 
 
 def _solve_narrow(X, y, c, settings: Settings, start: Start) -> Solution:
-    n, p = shape(X)
+    require_memory(shape(X)[1])
+    machine = MODELS[settings.model]()
+    return solve_problem(problem_in_memory(X, y, c, machine, settings.bias), settings, start)
+
+
+def require_memory(p: int) -> None:
+    """Refuse more features than solvers have memory for."""
     needed = WEIGHT_VECTORS * 8.0 * p
     if needed > memory_bytes():
         raise InputError(f"X must be narrower: {p} features need {needed / 2**30:.0f} GB of memory")
-    machine = MODELS[settings.model]()
+
+
+def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> Solution:
+    """Run the engine asked for, or chosen, on a linear problem wherever its rows are."""
+    part, n, p = problem.part, problem.n_rows, problem.n_features
     v0, centre = start.points(p, settings.bias)
-    problem = LinearProblem(X, y, c, machine, settings.bias)
     first = first_smoothing(settings)
-    if not max(problem.lipschitz("paper", first), n * float(c.max())) <= LARGEST:
+    if not max(problem.lipschitz("paper", first), n * part.facts.largest_cost) <= LARGEST:
         raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
     run = Run(problem, limits(settings), engine=settings.solver)
     if settings.solver == "auto":
-        run.engine, run.why = choose(X, settings.model, bool(v0.any()) or start.alpha0 is not None)
-    alpha0 = None if start.alpha0 is None else np.clip(as_vector("alpha0", start.alpha0, n), 0.0, c)
+        warm = bool(v0.any()) or start.alpha0 is not None
+        run.engine, run.why = choose(part.data, settings.model, warm)
+    if run.engine == "coordinate" and not part.data.resident:
+        raise InputError("solver coordinate needs all rows in memory; newton works in passes")
+    alpha0 = None
+    if start.alpha0 is not None:
+        alpha0 = np.clip(as_vector("alpha0", start.alpha0, n), 0.0, part.rows.c)
     run_to_the_end(run, partial(_work, problem, v0, centre, alpha0, first, settings, run))
     point = v0 if run.best is None else run.best
     if run.status != "converged":  # the last dual points may be those of another point
         problem.place(point, run.smoothing or first)
         run.certify()
-    if machine.smoothed_penalty:
+    if problem.model.smoothed_penalty:
         point = _sparsest(problem, point, run, run.smoothing or first)
     run.settle(problem.review(point))
+    run.alpha = part.collected(run.alpha)
     w, b = problem.split(point)
-    found = {"w": w.copy(), "beta": None, "b": b, "margins": problem.margins()}
-    return solution(run, settings, **found)
+    margins = part.collected(problem.margins())
+    return solution(run, settings, w=w.copy(), beta=None, b=b, margins=margins)
 
 
 def _sparsest(problem: LinearProblem, point: np.ndarray, run: Run, last: Smoothing) -> np.ndarray:

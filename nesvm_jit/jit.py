@@ -46,6 +46,7 @@ __all__ = [
     "kernel",
     "loop",
     "memory_bytes",
+    "most_threads",
     "one_blas_thread",
     "overload",
     "prange",
@@ -255,13 +256,18 @@ _openmp_before_fork = False
 def set_threads(n: int) -> None:
     """Run kernels on `n` threads from now on, in this process."""
     global _threads
-    most = numba.config.NUMBA_NUM_THREADS
+    most = most_threads()
     if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or not 1 <= n <= most:
         raise InputError(
             f"threads must be a whole number from 1 to {most} "
             f"(NUMBA_NUM_THREADS raises the limit), got {n!r}"
         )
     _threads = int(n)
+
+
+def most_threads() -> int:
+    """The most threads that `set_threads` can ask for."""
+    return numba.config.NUMBA_NUM_THREADS
 
 
 def get_threads() -> int:

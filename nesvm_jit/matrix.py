@@ -154,11 +154,27 @@ def _row_load(X, i, a, out):
     return _dense_load if isinstance(X, types.Array) else _csr_load
 
 
-def row_bytes(X: Matrix) -> int:
-    """What a row of X occupies, on average."""
-    n = max(1, shape(X)[0])
-    stored = X[:2] if isinstance(X, Csr) else (X,)
-    return sum(a.nbytes for a in stored) // n
+class Size(NamedTuple):
+    """Rows, columns and stored entries of a matrix, and the bytes of its average row: all that
+    decides in which order sums over its rows are made."""
+
+    rows: int
+    cols: int
+    cells: int
+    row_bytes: int
+
+
+def size_of(X: Matrix) -> Size:
+    """The size of X, which may be a slice of rows."""
+    n, p = shape(X)
+    if isinstance(X, Csr):
+        return sparse_size(n, p, int(X.indptr[-1]) - int(X.indptr[0]), X.data.dtype)
+    return Size(n, p, X.size, p * X.itemsize)
+
+
+def sparse_size(n: int, p: int, cells: int, dtype: np.dtype) -> Size:
+    """The size of compressed rows, whose indices count as 4 bytes each."""
+    return Size(n, p, cells, cells * (dtype.itemsize + 4) // max(1, n))
 
 
 def row_slice(X: Matrix, lo: int, hi: int) -> Matrix:

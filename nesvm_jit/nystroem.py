@@ -8,12 +8,14 @@ With K_L the kernel between the landmarks and k(x) that between x and them, φ(x
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import vstack
 
 from .errors import InputError
+from .files.ondisk import OnDisk
 from .jit import one_blas_thread
 from .kernelised import budget_bytes, spec_of
 from .kernels.gram import gram
-from .matrix import Matrix, as_matrix, row_slice, shape, take_rows
+from .matrix import Matrix, as_matrix, as_scipy, row_slice, shape, take_rows
 from .narrow import narrowed
 from .settings import Settings
 
@@ -23,41 +25,70 @@ USUAL = 1000  # landmarks
 
 
 @dataclass(frozen=True)
-class Nystroem:
-    """The landmarks' row numbers, K_L^{−½} (M × rank), and φ of every training row."""
+class Landmarks:
+    """Some rows L, by number, and K_L^{−½} (M × rank)."""
 
-    landmarks: np.ndarray
+    numbers: np.ndarray
+    L: Matrix
+    kernel: tuple
     root: np.ndarray
-    features: Matrix
+    dtype: np.dtype  # of the features
+
+    @property
+    def rank(self) -> int:
+        return self.root.shape[1]
 
     def coefficients(self, w: np.ndarray) -> np.ndarray:
         """β of the landmarks, from the weights of the features."""
         return self.root @ w
 
-
-def nystroem(X: Matrix, settings: Settings) -> Nystroem:
-    """Landmarks drawn by the seed, and the features of all rows in the precision of X."""
-    n, _ = shape(X)
-    M = min(settings.landmarks or USUAL, n)
-    values = X if isinstance(X, np.ndarray) else X.data
-    dtype = np.dtype(np.float32 if values.dtype == np.float32 else np.float64)
-    budget = budget_bytes(settings.cache_mb)
-    if float(n) * M * dtype.itemsize > budget:
-        raise InputError(
-            f"{M} landmarks need {n * M * dtype.itemsize / 2**20:.3g} MB for the features of {n} "
-            f"rows, got a budget of {budget / 2**20:.3g} MB"
-        )
-    kernel = (settings.kernel, spec_of(X, settings).gamma, settings.coef0, settings.degree)
-    landmarks = np.sort(np.random.default_rng(settings.seed).choice(n, M, replace=False))
-    L = take_rows(X, landmarks)
-    (rows, marks), _ = narrowed(X, L)
-    with one_blas_thread():
-        values, vectors = np.linalg.eigh(gram(marks, None, *kernel))
-        kept = values > SINGULAR * max(float(values[-1]), 0.0)
-        root = vectors[:, kept] / np.sqrt(values[kept])
-        features = np.empty((n, root.shape[1]), dtype)
+    def features(self, X: Matrix) -> np.ndarray:
+        """φ of every row."""
+        n, M = shape(X)[0], len(self.numbers)
+        (rows, marks), _ = narrowed(X, self.L)
+        out = np.empty((n, self.rank), self.dtype)
         block = max(1, BLOCK_CELLS // max(1, M))
         for lo in range(0, n, block):
             hi = min(n, lo + block)
-            features[lo:hi] = gram(row_slice(rows, lo, hi), marks, *kernel) @ root
-    return Nystroem(landmarks, root, as_matrix(features))
+            out[lo:hi] = gram(row_slice(rows, lo, hi), marks, *self.kernel) @ self.root
+        return out
+
+
+def nystroem(X: Matrix, settings: Settings) -> tuple[Landmarks, Matrix]:
+    """Landmarks drawn by the seed, and the features of all rows in the precision of X."""
+    n, _ = shape(X)
+    numbers = _drawn(n, settings)
+    marks = _landmarks(take_rows(X, numbers), numbers, spec_of(X, settings).gamma, settings)
+    budget, needed = budget_bytes(settings.cache_mb), float(n) * len(numbers) * marks.dtype.itemsize
+    if needed > budget:
+        raise InputError(
+            f"{len(numbers)} landmarks need {needed / 2**20:.3g} MB for the features of {n} "
+            f"rows, got a budget of {budget / 2**20:.3g} MB"
+        )
+    with one_blas_thread():
+        return marks, as_matrix(marks.features(X))
+
+
+def landmarks_on_disk(matrix: OnDisk, settings: Settings) -> Landmarks:
+    """Landmarks among the rows of an on-disk matrix."""
+    numbers = _drawn(matrix.n_rows, settings)
+    L = as_matrix(vstack([as_scipy(matrix.read(i, i + 1)) for i in numbers.tolist()], format="csr"))
+    if settings.gamma == "scale":
+        raise InputError("gamma must be a number for rows on disk, got 'scale'")
+    return _landmarks(L, numbers, spec_of(L, settings).gamma, settings)
+
+
+def _drawn(n: int, settings: Settings) -> np.ndarray:
+    M = min(settings.landmarks or USUAL, n)
+    return np.sort(np.random.default_rng(settings.seed).choice(n, M, replace=False))
+
+
+def _landmarks(L: Matrix, numbers: np.ndarray, gamma: float, settings: Settings) -> Landmarks:
+    kernel = (settings.kernel, gamma, settings.coef0, settings.degree)
+    (marks,), _ = narrowed(L)
+    with one_blas_thread():
+        values, vectors = np.linalg.eigh(gram(marks, None, *kernel))
+    kept = values > SINGULAR * max(float(values[-1]), 0.0)
+    root = vectors[:, kept] / np.sqrt(values[kept])
+    single = (L if isinstance(L, np.ndarray) else L.data).dtype == np.float32
+    return Landmarks(numbers, L, kernel, root, np.dtype(np.float32 if single else np.float64))

@@ -11,7 +11,7 @@ from nesvm_jit.kernels import coordinate, line
 from nesvm_jit.kernels.hessian import _hessian, hessian_parts, hessian_rooms
 from nesvm_jit.kernels.sums import row_sums
 from nesvm_jit.kernels.sweep import Rows
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix import as_matrix, size_of
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -86,7 +86,7 @@ def test_step(kind, loss, threads):
     n, p = X.shape
     c, s, centre, f, m = (rng.random(n) + 0.1 for _ in range(5))
     M, code = as_matrix(X), {"hinge": 0, "square": 1}[loss]
-    parts = row_sums(M)
+    parts = row_sums(size_of(M))
     margins = line.Margins(1 / s, f.copy(), m, centre, np.zeros(n), np.zeros(n))
     sums, ascent = line.line_parts(len(parts)), np.zeros(p)
     for t in (0.0, 0.7, -0.2):
@@ -193,7 +193,8 @@ def test_hessian(kind, threads):
     np.testing.assert_allclose(kernels.hessian_times(X, d, w), oracle.hessian(X, d) @ w, **TIGHT)
     M, H = as_matrix(X), np.zeros((X.shape[1], X.shape[1]))
     with jit.one_blas_thread():
-        _hessian(M, d, hessian_parts(M), hessian_rooms(M, np.float32), H)
+        size = size_of(M)
+        _hessian(M, d, hessian_parts(size), hessian_rooms(size, np.float32), False, H)
     expect = oracle.hessian(X, d)
     np.testing.assert_allclose(H, expect, rtol=1e-4, atol=1e-5 * np.abs(expect).max())
     diagonal = np.diagonal(oracle.hessian(X, d))

@@ -23,6 +23,7 @@ LEVELS = {
     "kernelised": 8,
     "nystroem": 8,
     "machine": 9,
+    "distributed": 10,
     "report": 10,
     "warm": 10,
     "estimator": 10,

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.base import balanced_in_box
-from nesvm_jit.models.problem import LinearProblem
+from nesvm_jit.models.problem import problem_in_memory
 
 from . import oracle
 from .conftest import sparse_normal
@@ -30,7 +30,7 @@ def make(model, bias, n=40, p=6, seed=0):
     """A problem and the arrays it is of."""
     rng = np.random.default_rng(seed)
     X, y, c = sparse_normal(n, p, seed), rng.choice([-1.0, 1.0], n), rng.random(n)
-    problem = LinearProblem(as_matrix(X), y, c, MODELS[model](), bias)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
     return problem, X, y, c, rng
 
 
@@ -75,7 +75,7 @@ def test_smoothing_errs_by_no_more_than_the_theorems_say(model, bias, smoothing)
     problem, _, _, c, rng = make(model, bias)
     most = 0.0
     if model != "lssvm":
-        most += smoothing.loss / 2 * np.sum(c * problem.rows.s)
+        most += smoothing.loss / 2 * np.sum(c * problem.part.rows.s)
     if model == "lpsvm":
         most += smoothing.penalty / 2 * problem.n_features
     for scale in (0, 0.1, 1, 10):
@@ -98,7 +98,7 @@ def test_lipschitz_constants_bound_the_gradient(model, bias, smoothing, kind):
 def test_tight_constant_is_spectral(model, bias):
     problem, X, *_ = make(model, bias)
     smoothing = SMOOTHINGS[0]
-    d = problem.model.curvature(problem.rows) * problem.model.curvature_scale(smoothing)
+    d = problem.model.curvature(problem.part.rows) * problem.model.curvature_scale(smoothing)
     A = np.hstack([X, np.ones((len(X), 1))]) if bias else X
     spectral = np.linalg.eigvalsh(A.T @ (d[:, None] * A))[-1]
     tight = problem.lipschitz("tight", smoothing) - problem.model.penalty_lipschitz(smoothing)

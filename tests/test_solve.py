@@ -10,7 +10,7 @@ import pytest
 from nesvm_jit import InputError, solve
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.problem import LinearProblem
+from nesvm_jit.models.problem import LinearProblem, problem_in_memory
 from nesvm_jit.solvers import Limits, Method, Run, nesvm
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
@@ -130,7 +130,7 @@ def real_data():
 def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data, bias, kind):
     X, y = data()
     smoothing = Smoothing(0.5, 0.5)
-    problem = LinearProblem(as_matrix(X), y, np.full(len(y), 0.1), MODELS[model](), bias)
+    problem = problem_in_memory(as_matrix(X), y, np.full(len(y), 0.1), MODELS[model](), bias)
     L = problem.lipschitz(kind, smoothing)
     points = recorded(problem, smoothing, 200, lipschitz=kind)
 
@@ -150,7 +150,7 @@ def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data,
 def test_the_iterates_are_the_papers():
     X, y = draw()
     smoothing = Smoothing(1.0, 1.0)
-    problem = LinearProblem(as_matrix(X), y, np.ones(len(y)), MODELS["csvm"](), True)
+    problem = problem_in_memory(as_matrix(X), y, np.ones(len(y)), MODELS["csvm"](), True)
     L = problem.lipschitz("paper", smoothing)
     points = recorded(problem, smoothing, 30)
     for k in range(29):
@@ -162,7 +162,7 @@ def test_the_iterates_are_the_papers():
 
 def test_the_papers_least_squares_constant_diverges_and_ours_does_not(monkeypatch):
     X, y = real_data()
-    problem = LinearProblem(as_matrix(X), y, np.ones(len(y)), MODELS["lssvm"](), False)
+    problem = problem_in_memory(as_matrix(X), y, np.ones(len(y)), MODELS["lssvm"](), False)
     smoothing = Smoothing(1.0, 1.0)
     ours = [F for _, F, _ in recorded(problem, smoothing, 300)]
     assert ours[-1] < ours[0]

@@ -41,6 +41,33 @@ def read_libsvm(
     return _parse_text(_text_of(path, name), name, base, limit, n_features, dtype)
 
 
+def parse_range(
+    path: Any, start: int, stop: int, n_features: int | None = None, dtype: Any = np.float64
+) -> "tuple[csr_matrix, np.ndarray]":
+    """The rows of the lines that begin at bytes start to stop of a plain file, perhaps none."""
+    dtype, name, limit = as_precision(dtype), display_name(path), _limit(n_features, 1)
+    with _readable(name), open(path, "rb") as f:
+        begin, end = _line_start(f, start), _line_start(f, stop)
+        f.seek(begin)
+        text = np.frombuffer(f.read(end - begin), dtype=np.uint8)
+        try:
+            return _parse_lines(text, name, 1, limit, n_features, dtype)
+        except FormatError:  # now it is worth the time to count the lines before
+            f.seek(0)
+            pieces = iter(lambda: f.read(min(BLOCK_BYTES, begin - f.tell())), b"")
+            first = 1 + sum(piece.count(b"\n") for piece in pieces)
+            return _parse_lines(text, name, 1, limit, n_features, dtype, first)
+
+
+def _line_start(f: BinaryIO, at: int) -> int:
+    """The first byte of a line, at this one or after it."""
+    if at == 0:
+        return 0
+    f.seek(at - 1)
+    f.readline()
+    return f.tell()
+
+
 def _base(zero_based: bool) -> int:
     if not isinstance(zero_based, (bool, np.bool_)):
         raise InputError(f"zero_based must be True or False, got {zero_based!r}")

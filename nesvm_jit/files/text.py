@@ -27,6 +27,13 @@ def display_name(path) -> str:
     return name if name and name.isprintable() else repr(name)
 
 
+def is_packed(path) -> bool:
+    """Whether a file starts like a gzip, bzip2 or xz file."""
+    with open(path, "rb") as f:
+        start = f.read(max(map(len, _MAGIC)))
+    return any(start.startswith(magic) for magic in _MAGIC)
+
+
 def decompressed(data):
     """`data` as it is, or what it holds if it starts like a gzip, bzip2 or xz file."""
     if isinstance(data, str):

@@ -14,7 +14,7 @@ from ..jit import (
     prange,
     types,
 )
-from ..matrix import as_matrix, as_vector, output, row_axpy, row_dot, row_load, shape
+from ..matrix import Size, as_matrix, as_vector, output, row_axpy, row_dot, row_load, shape, size_of
 from .sums import _collect, clear, row_sums
 
 PANEL = 512  # dense rows multiplied by one call of BLAS
@@ -99,8 +99,9 @@ def _hessian_rows(X, d, lo, hi, cells, room, p):
 
 
 @kernel
-def _hessian(X, d, parts, rooms, H):
-    """H = Σ d_i x_i x_iᵀ; partial sums fill lower triangles, which are added and mirrored.
+def _hessian(X, d, parts, rooms, keep, H):
+    """H = Σ d_i x_i x_iᵀ, plus what it held, if `keep`; partial sums fill lower triangles, which
+    are added and mirrored.
 
     `rooms` is where dense rows are multiplied, in its precision; their sums are in float64.
     """
@@ -111,7 +112,7 @@ def _hessian(X, d, parts, rooms, H):
         _hessian_rows(X, d, lo, hi, parts[k], rooms[k], p)
     for i in prange(p):
         for j in range(i + 1):
-            total = 0.0
+            total = H[i, j] if keep else 0.0
             for k in range(n_chunks):
                 total += parts[k, i * p + j]
             H[i, j] = total
@@ -135,10 +136,10 @@ def _hessian_times_parts(X, d, v, parts):
         _hessian_times_rows(X, d, v, lo, hi, parts[k])
 
 
-def _hessian_times(X, d, v, parts, out):
-    """out = Σ d_i (x_i·v) x_i over the rows with d_i ≠ 0."""
+def _hessian_times(X, d, v, parts, out, keep=False):
+    """out = Σ d_i (x_i·v) x_i over the rows with d_i ≠ 0, plus what it held, if `keep`."""
     _hessian_times_parts(X, d, v, parts)
-    _collect(parts, False, out)
+    _collect(parts, keep, out)
 
 
 def _dense_squares(X, i, a, g):
@@ -178,21 +179,21 @@ def _diagonal_parts(X, d, parts):
         _diagonal_rows(X, d, lo, hi, parts[k])
 
 
-def _hessian_diagonal(X, d, parts, out):
-    """out_j = Σ d_i x_ij² over the rows with d_i ≠ 0."""
+def _hessian_diagonal(X, d, parts, out, keep=False):
+    """out_j = Σ d_i x_ij² over the rows with d_i ≠ 0, plus what it held, if `keep`."""
     _diagonal_parts(X, d, parts)
-    _collect(parts, False, out)
+    _collect(parts, keep, out)
 
 
-def hessian_parts(X) -> np.ndarray:
+def hessian_parts(size: Size) -> np.ndarray:
     """Room for the partial sums of `_hessian`; few chunks, since each has p² cells."""
-    n, p = shape(X)
+    n, p = size.rows, size.cols
     return partial_sums(chunk_count(n, 8 * p * p), p * p)
 
 
-def hessian_rooms(X, dtype=np.float64) -> np.ndarray:
+def hessian_rooms(size: Size, dtype=np.float64) -> np.ndarray:
     """Room for the dense products of `_hessian`: a panel, its transpose and a tile per chunk."""
-    n, p = shape(X)
+    n, p = size.rows, size.cols
     cells = (2 * PANEL + min(p, TILE)) * p
     return np.empty((chunk_count(n, 8 * p * p), cells), dtype)
 
@@ -210,7 +211,9 @@ def hessian(X, d, out=None):
     n, p = shape(X)
     H = output("out", out, (p, p))
     with one_blas_thread():
-        _hessian(X, _as_curvature(d, n), hessian_parts(X), hessian_rooms(X), H)
+        size = size_of(X)
+        rooms = hessian_rooms(size)
+        _hessian(X, _as_curvature(d, n), hessian_parts(size), rooms, False, H)
     return H
 
 
@@ -219,7 +222,7 @@ def hessian_times(X, d, v, out=None):
     X = as_matrix(X)
     n, p = shape(X)
     out = output("out", out, (p,))
-    _hessian_times(X, _as_curvature(d, n), as_vector("v", v, p), row_sums(X), out)
+    _hessian_times(X, _as_curvature(d, n), as_vector("v", v, p), row_sums(size_of(X)), out)
     return out
 
 
@@ -228,5 +231,5 @@ def hessian_diagonal(X, d, out=None):
     X = as_matrix(X)
     n, p = shape(X)
     out = output("out", out, (p,))
-    _hessian_diagonal(X, _as_curvature(d, n), row_sums(X), out)
+    _hessian_diagonal(X, _as_curvature(d, n), row_sums(size_of(X)), out)
     return out

@@ -4,7 +4,17 @@ do not depend on the number of threads."""
 import numpy as np
 
 from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
-from ..matrix import Csr, as_matrix, as_number, as_vector, output, row_axpy, row_dot, shape
+from ..matrix import (
+    Size,
+    as_matrix,
+    as_number,
+    as_vector,
+    output,
+    row_axpy,
+    row_dot,
+    shape,
+    size_of,
+)
 from ..matrix import row_norms as _norms_of_row
 
 COLUMNS = 4096  # columns a thread adds up at a time
@@ -32,12 +42,11 @@ def _collect(parts, keep, out):
                 out[j] += parts[k, j]
 
 
-def row_sums(X) -> np.ndarray:
+def row_sums(size: Size) -> np.ndarray:
     """Room for the partial sums of Σ a_i x_i; kernels that run in rounds are given one."""
-    n, p = shape(X)
-    n_chunks = chunk_count(n, p)
-    if isinstance(X, Csr):  # adding the parts up must cost less than making them
-        n_chunks = min(n_chunks, max(2, len(X.data) // (PARTS * max(p, 1))))
+    p = size.cols
+    # adding the parts up must cost less than making them
+    n_chunks = min(chunk_count(size.rows, p), max(2, size.cells // (PARTS * max(p, 1))))
     return partial_sums(n_chunks, p)
 
 
@@ -97,10 +106,10 @@ def _accumulate_change_parts(X, new, old, parts):
         _accumulate_changed_rows(X, new, old, lo, hi, parts[k])
 
 
-def _accumulate(X, a, parts, out):
-    """out = Σ a_i x_i over the rows with a_i ≠ 0."""
+def _accumulate(X, a, parts, out, keep=False):
+    """out = Σ a_i x_i over the rows with a_i ≠ 0, plus what it held, if `keep`."""
     _accumulate_parts(X, a, parts)
-    _collect(parts, False, out)
+    _collect(parts, keep, out)
 
 
 def _accumulate_change(X, new, old, parts, out):
@@ -134,7 +143,7 @@ def accumulate(X, a, out=None):
     X = as_matrix(X)
     n, p = shape(X)
     out = output("out", out, (p,))
-    _accumulate(X, as_vector("a", a, n), row_sums(X), out)
+    _accumulate(X, as_vector("a", a, n), row_sums(size_of(X)), out)
     return out
 
 
@@ -144,5 +153,5 @@ def accumulate_change(X, new, old, out):
     n, p = shape(X)
     out = output("out", out, (p,))
     new, old = as_vector("new", new, n), as_vector("old", old, n)
-    _accumulate_change(X, new, old, row_sums(X), out)
+    _accumulate_change(X, new, old, row_sums(size_of(X)), out)
     return out

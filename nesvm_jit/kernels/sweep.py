@@ -6,7 +6,17 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
-from ..matrix import as_matrix, as_number, as_vector, output, row_axpy, row_bytes, row_dot, shape
+from ..matrix import (
+    Size,
+    as_matrix,
+    as_number,
+    as_vector,
+    output,
+    row_axpy,
+    row_dot,
+    shape,
+    size_of,
+)
 from .projection import hinge_u, require_scale
 from .sums import _collect, clear, row_sums
 
@@ -96,21 +106,21 @@ def _sweep_parts(X, rows, w, b, mu, loss, u, work):
         )
 
 
-def _sweep(X, rows, w, b, mu, loss, u, work, ascent):
+def _sweep(X, rows, w, b, mu, loss, u, work, ascent, keep=False):
     """One pass: r_i = 1 − y_i(x_i·w + b) → u_i, losses → Σ c_i y_i u_i x_i where u_i ≠ 0.
 
-    Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u.
+    Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u; `ascent` is the last sum, plus what it held if `keep`.
     """
     _sweep_parts(X, rows, w, b, mu, loss, u, work)
-    _collect(work.parts, False, ascent)
+    _collect(work.parts, keep, ascent)
     smoothed, true, total, g_b = work.scalars[:, :4].sum(axis=0).tolist()
     return smoothed, true, total, g_b
 
 
-def sweep_work(X) -> Work:
-    """Room for passes over X, to be made once."""
-    parts = row_sums(X)
-    at_once = int(max(1, min(64, CACHE_BYTES // max(1, row_bytes(X)))))
+def sweep_work(size: Size) -> Work:
+    """Room for passes over a matrix, to be made once."""
+    parts = row_sums(size)
+    at_once = int(max(1, min(64, CACHE_BYTES // max(1, size.row_bytes))))
     return Work(parts, partial_sums(parts.shape[0], 4), at_once)
 
 
@@ -142,5 +152,5 @@ def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     rows = as_rows(y, c, s, n)
     w = as_vector("w", w, p)
     u, ascent = output("u", u, (n,)), np.zeros(p)
-    found = _sweep(X, rows, w, b, mu, code, u, sweep_work(X), ascent)
+    found = _sweep(X, rows, w, b, mu, code, u, sweep_work(size_of(X)), ascent)
     return Sweep(u, found[0], found[1], found[2], ascent, found[3])

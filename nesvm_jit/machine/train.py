@@ -18,7 +18,7 @@ from ..jit import get_threads, one_blas_thread
 from ..kernelised import SharedMatrix, budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
 from ..models.kernel_rows import KernelRows
-from ..nystroem import Nystroem, nystroem
+from ..nystroem import Landmarks, nystroem
 from ..settings import Settings, one_of
 from .calibration import fit_sigmoid
 from .folds import stratified_folds
@@ -89,10 +89,10 @@ def train(
     _check_warm(warm, kernel, p, len(problems), order)
     job = _Job(X, y, c, order, checked, bool(probability), seed)
     if checked.approx is not None:
-        map_ = nystroem(X, checked)
-        plain = replace(checked, kernel="linear", approx=None)
-        found = replace(job, X=map_.features, settings=plain).run(problems, None)
-        return _approximate_machine(job, how, found, map_)
+        marks, features = nystroem(X, checked)
+        plain = replace(checked, kernel="linear", approx=None, landmarks=None)
+        found = replace(job, X=features, settings=plain).run(problems, None)
+        return _approximate_machine(checked, order, how, found, marks, y[marks.numbers])
     several = len(problems) > 1 or probability
     if several and kernel in ("poly", "rbf") and model != "lpsvm":
         in_pairs = problems[0].rows is not None
@@ -269,25 +269,47 @@ def _start(warm: Machine | None, number: int, problem: Problem, job: _Job) -> St
     return replace(start, alpha0=job.settings.C * warm.duals[number])
 
 
-def _common(job: _Job, how: str, found: list[Found]) -> dict[str, Any]:
+def linear_machine(
+    settings: Settings, order: np.ndarray, n_features: int, solutions: list[Solution]
+) -> Machine:
+    """A machine of problems solved elsewhere: the only one of two classes, or one per class."""
+    found = _found(solutions)
+    weights = np.array([s.w for s in solutions]).T
+    common = _common(settings, order, n_features, "ovr", found)
+    return Machine(ModelRecord(weights=weights, **common))
+
+
+def _found(solutions: list[Solution]) -> list[Found]:
+    other = 1 if len(solutions) == 1 else None
+    return [
+        Found(Problem(i, other, None), s, float(s.history["seconds"][-1]), None)
+        for i, s in enumerate(solutions)
+    ]
+
+
+def _common(
+    settings: Settings, order: np.ndarray, n_features: int, how: str, found: list[Found]
+) -> dict[str, Any]:
     """What machines of every kind have."""
     common: dict[str, Any] = {
-        "classes": job.order,
-        "n_features": shape(job.X)[1],
+        "classes": order,
+        "n_features": n_features,
         "bias": [f.solution.b for f in found],
         "multiclass": how,
-        "model": job.settings.model,
-        "kernel": job.settings.kernel,
-        "extra": _facts(job, found),
+        "model": settings.model,
+        "kernel": settings.kernel,
+        "extra": _facts(settings, order, found),
     }
-    if job.probability:
-        A, B = zip(*(f.sigmoid for f in found), strict=True)
+    sigmoids = [f.sigmoid for f in found if f.sigmoid is not None]
+    if sigmoids:
+        A, B = zip(*sigmoids, strict=True)
         common["probability"] = (np.array(A), np.array(B))
     return common
 
 
 def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
-    settings, common = job.settings, _common(job, how, found)
+    settings = job.settings
+    common = _common(settings, job.order, shape(job.X)[1], how, found)
     if settings.kernel == "linear":
         weights = np.array([f.solution.w for f in found]).T
         return Machine(ModelRecord(weights=weights, **common))
@@ -296,19 +318,21 @@ def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
         rows = slice(None) if f.problem.rows is None else f.problem.rows
         beta[rows, k] = f.solution.beta
     used = np.flatnonzero((beta != 0.0).any(axis=1))
-    return _kernel_machine(job, used, beta[used], common, settings)
+    return _kernel_machine(job.X, job.y, job.order, used, beta[used], common, settings)
 
 
-def _kernel_machine(job: _Job, used: np.ndarray, coefs, common: dict, settings) -> Machine:
+def _kernel_machine(
+    X: Matrix, y: np.ndarray, order: np.ndarray, used: np.ndarray, coefs, common: dict, settings
+) -> Machine:
     """A machine whose support vectors are the rows `used`, by class as LIBSVM keeps them."""
-    sv_class = np.argmax(job.y[used][:, None] == job.order[None, :], axis=1)
+    sv_class = np.argmax(y[used][:, None] == order[None, :], axis=1)
     by_class = np.argsort(sv_class, kind="stable")
     used = used[by_class]
     common |= {"coefs": coefs[by_class], "sv_class": sv_class[by_class]}
     if settings.kernel == "precomputed":
         return Machine(ModelRecord(support_index=used, **common), used)
     kernel: dict[str, Any] = {k: getattr(settings, k) for k in ("gamma", "coef0", "degree")}
-    return Machine(ModelRecord(support=_packed(take_rows(job.X, used)), **common, **kernel), used)
+    return Machine(ModelRecord(support=_packed(take_rows(X, used)), **common, **kernel), used)
 
 
 def _packed(X: Matrix) -> csr_matrix:
@@ -322,18 +346,41 @@ def _packed(X: Matrix) -> csr_matrix:
     return csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
 
 
-def _approximate_machine(job: _Job, how: str, found: list[Found], map_: Nystroem) -> Machine:
+def machine_of_landmarks(
+    settings: Settings,
+    order: np.ndarray,
+    marks: Landmarks,
+    labels: np.ndarray,
+    solutions: list[Solution],
+) -> Machine:
+    """A machine of problems solved on the features of landmarks that have these labels."""
+    found = _found(solutions)
+    return _approximate_machine(settings, order, "ovr", found, marks, labels)
+
+
+def _approximate_machine(
+    settings: Settings,
+    order: np.ndarray,
+    how: str,
+    found: list[Found],
+    marks: Landmarks,
+    labels: np.ndarray,
+) -> Machine:
     """The landmarks as support vectors of a machine that was trained as a linear one."""
-    settings = job.settings
-    common = _common(job, how, found)
-    common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(map_.landmarks)}
+    common = _common(settings, order, shape(marks.L)[1], how, found)
+    common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(marks.numbers)}
     weights = np.array([f.solution.w for f in found])
-    coefs = map_.coefficients(weights.T)
-    return _kernel_machine(job, map_.landmarks, coefs, common, settings)
+    coefs = marks.coefficients(weights.T)
+    machine = _kernel_machine(
+        marks.L, labels, order, np.arange(len(labels)), coefs, common, settings
+    )
+    machine.support_rows = marks.numbers[machine.support_rows]
+    return machine
 
 
-def _facts(job: _Job, found: list[Found]) -> dict[str, Any]:
-    settings, n = job.settings, len(job.y)
+def _facts(settings: Settings, order: np.ndarray, found: list[Found]) -> dict[str, Any]:
+    rows_of = (f.problem.rows for f in found if f.problem.rows is not None)
+    n = max((1 + int(rows.max()) for rows in rows_of), default=len(found[0].solution.alpha))
     support = np.zeros(n, dtype=bool)
     for f in found:
         rows = slice(None) if f.problem.rows is None else f.problem.rows
@@ -346,12 +393,12 @@ def _facts(job: _Job, found: list[Found]) -> dict[str, Any]:
         "solver": settings.solver,
         "n_samples": n,
         "n_support": int(support.sum()),
-        "problems": [_certificate(job, f) for f in found],
+        "problems": [_certificate(order, f) for f in found],
     }
 
 
-def _certificate(job: _Job, f: Found) -> dict[str, Any]:
-    s, order = f.solution, job.order
+def _certificate(order: np.ndarray, f: Found) -> dict[str, Any]:
+    s = f.solution
     sides = [float(order[f.problem.i])]
     sides += [] if f.problem.j is None else [float(order[f.problem.j])]
     return {

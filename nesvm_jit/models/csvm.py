@@ -45,5 +45,5 @@ class CSvm:
         t = min(most, total / norm2) if norm2 > 0.0 else most
         return t * total - 0.5 * t * t * norm2, t
 
-    def balanced(self, alpha, rows):
-        return balanced_in_box(alpha, rows)
+    def balanced(self, part, alpha):
+        return balanced_in_box(part, alpha)

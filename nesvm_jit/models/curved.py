@@ -4,7 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.sweep import Rows
 from .base import Model, Smoothing
 
 POWER_ROUNDS = 100
@@ -15,9 +14,7 @@ class Curved:
     """A model on rows x_i, whatever they are: columns of X, or functions k(x_i, ·)."""
 
     model: Model
-    rows: Rows
     n_rows: int
-    _norms2: np.ndarray  # ‖x_i‖², 1 more for the bias
 
     def __init__(self) -> None:
         self._spectral: dict[str, float] = {}
@@ -30,17 +27,20 @@ class Curved:
         """A constant of ∇F_μ: the paper's (its sum over rows by n times the largest), or the
         spectral one."""
         if kind not in self._spectral:
-            d = self.model.curvature(self.rows)
             if kind == "paper":
                 with np.errstate(over="ignore"):
-                    bound = self.n_rows * float((d * self._norms2).max(initial=0.0))
+                    bound = self.n_rows * self._steepest()
             else:
-                bound = POWER_MARGIN * self._largest_eigenvalue(d)
+                bound = POWER_MARGIN * self._largest_eigenvalue()
             self._spectral[kind] = bound
         loss = self.model.curvature_scale(smoothing) * self._spectral[kind]
         return self.model.penalty_lipschitz(smoothing) + loss
 
-    def _largest_eigenvalue(self, d: np.ndarray) -> float:
+    def _steepest(self) -> float:
+        """The largest d_i‖x_i‖², d being the curvature of the model."""
+        raise NotImplementedError
+
+    def _largest_eigenvalue(self) -> float:
         """λ_max of Σ d_i x_i x_iᵀ, rows with their 1 for the bias."""
         raise NotImplementedError
 

@@ -4,13 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..jit import chunk_count
-from ..kernels.line import Margins
-from ..kernels.sums import _accumulate, _margins, _row_norms
-from ..kernels.sweep import Rows, _sweep, sweep_work
-from ..matrix import Matrix, shape
-from .base import Model, Smoothing
+from ..kernels.sweep import Rows
+from .base import Smoothing
 from .curved import Curved, power_iteration
+from .part import Part, Sums
 
 
 class Evaluation(NamedTuple):
@@ -25,36 +22,30 @@ class DualPoint(NamedTuple):
     """A feasible α and its value, a lower bound of the optimum."""
 
     value: float
-    alpha: np.ndarray
+    alpha: Any  # a vector where the part keeps them
 
 
 class Evaluated(Curved):
-    """min R(w) + Σ c_i loss(1 − y_i(x_i·w + b)); a point is v = [w; b], or w without a bias."""
+    """min R(w) + Σ c_i loss(1 − y_i(x_i·w + b)); a point is v = [w; b], or w without a bias.
 
-    def __init__(self, X: Matrix, y: np.ndarray, c: np.ndarray, model: Model, bias: bool):
+    Everything that belongs to a row is in `part`.
+    """
+
+    def __init__(self, part: Part):
         super().__init__()
-        n, p = shape(X)
-        two, largest = np.zeros(n), np.zeros(n)
-        _row_norms(X, chunk_count(n, 1), two, largest)
-        s = np.maximum(largest, 1.0) if bias else np.where(largest > 0.0, largest, 1.0)
-        self.X, self.model, self.bias = X, model, bias
-        self.rows = Rows(y, c, s)
-        self.n_rows, self.n_features, self.n_variables = n, p, p + bias
+        self.part, self.model, self.bias = part, part.model, part.bias
+        self.n_rows, self.n_features = part.facts.rows, part.n_features
+        self.n_variables = self.n_features + self.bias
         self.passes = 0.0
-        with np.errstate(over="ignore"):  # the public edge refuses what is not finite
-            self._norms2 = two**2 + bias
-            self._curvature_sum = float(model.curvature(self.rows).sum())
-        self._work = sweep_work(X)
-        self._u, self._ascent = np.zeros(n), np.zeros(p)
+        self._ascent = np.zeros(self.n_features)
         self._stepped = False  # whether the dual weights are those of the last step
-        self._gradient = np.zeros(p + bias)
+        self._gradient = np.zeros(self.n_variables)
         self._loss = self._total = self._ascent_b = 0.0
         self._squared = 0.0  # Σ α²/(4c), which is the loss where α = 2cr
         self._share = 1.0  # the largest α/c
         self._penalty_centre: np.ndarray | float = 0.0
-        self._judged: np.ndarray | None = None
+        self._judged: Any = None
         self._fresh: tuple[np.ndarray, float] | None = None  # a point and P there
-        self._margins: Margins | None = None
         self._H: np.ndarray | None = None
         self.factor: np.ndarray | None = None  # of a Hessian that nothing changes, once it is known
 
@@ -65,40 +56,29 @@ class Evaluated(Curved):
     def evaluate(self, v: np.ndarray, smoothing: Smoothing) -> Evaluation:
         """One pass over the data at v: u, F_μ(v), ∇F_μ(v), P(v)."""
         w, b = self.split(v)
-        smoothed, self._loss, self._total, self._ascent_b = _sweep(
-            self.X,
-            self.rows,
-            w,
-            b,
-            smoothing.loss,
-            self.model.loss,
-            self._u,
-            self._work,
-            self._ascent,
-        )
+        sums = self.part.sweep(w, b, smoothing.loss)
+        self._ascent = sums.ascent
         self.passes += 1
-        self._stepped, self._judged, self._squared = False, None, self._loss
-        return self._evaluation(w, smoothing, smoothed)
+        self._stepped = False
+        return self._evaluation(w, smoothing, sums)
 
     def _evaluation(
-        self, w: np.ndarray, smoothing: Smoothing, smoothed: float, centre: Any = 0.0
+        self, w: np.ndarray, smoothing: Smoothing, sums: Sums, centre: Any = 0.0
     ) -> Evaluation:
         """F_μ, ∇F_μ and P from the sums over rows just made."""
+        self._loss, self._total, self._ascent_b = sums.loss, sums.total, sums.ascent_b
+        self._squared, self._share, self._judged = sums.loss, sums.largest, None
         g = self._gradient
         self.model.penalty_gradient(w, smoothing, g[: self.n_features], centre)
         g[: self.n_features] -= self._ascent
         if self.bias:
             g[-1] = -self._ascent_b
         penalty, penalty_smoothed = self.model.penalty(w, smoothing, centre)
-        return Evaluation(penalty_smoothed + smoothed, g, penalty + self._loss)
-
-    def squares(self) -> np.ndarray:
-        """‖x_i‖²."""
-        return self._norms2 - self.bias
+        return Evaluation(penalty_smoothed + sums.smoothed, g, penalty + self._loss)
 
     def mean_square(self) -> float:
         """The mean ‖x_i‖², or 1 where all rows are empty."""
-        return float(self.squares().mean()) or 1.0
+        return self.part.facts.squares / self.n_rows or 1.0
 
     # ------------------------------------------------------------ bounds
 
@@ -118,35 +98,37 @@ class Evaluated(Curved):
         if not self.bias:
             share = self._share if self._stepped and self._judged is None else None
             return self._scaled(alpha, self._total, self._squared, self._ascent, share)
-        points = self.model.balanced(alpha, self.rows)
+        points = self.model.balanced(self.part, alpha)
         directions = [self.direction(a) for a in points]
         mixed = []
         for t in (0.0, 0.5, 1.0) if len(points) == 2 else (0.0,):
             # everything between two feasible points is feasible
-            a = (1.0 - t) * points[0] + t * points[-1]
+            a = points[0] if t == 0.0 else self._between(points, t)
             direction = (1.0 - t) * directions[0] + t * directions[-1]
-            mixed.append(self._scaled(a, float(a.sum()), self._squares(a), direction))
+            mixed.append(self._scaled(a, *self._sums(a), direction))
         return max(mixed, key=lambda point: point.value)
 
-    def _alpha(self) -> np.ndarray:
+    def _between(self, points: list[Any], t: float) -> Any:
+        if t == 1.0:
+            return points[-1]
+        return self.part.mapped(_between, (points[0], points[-1]), (t,))
+
+    def _alpha(self) -> Any:
         if self._judged is not None:
             return self._judged
-        if self._stepped:
-            assert self._margins is not None
-            return self.rows.y * self._margins.weight
-        return self.rows.c * self._u
+        return self.part.stepped() if self._stepped else self.part.swept()
 
     def bound_now(self) -> float:
         """The dual value before α is repaired for the bias: what `dual` will come near to."""
         return self.model.dual_value(self._total, self._squared, self._ascent, 1.0)[0]
 
-    def value_of(self, alpha: np.ndarray) -> DualPoint:
+    def value_of(self, alpha: Any) -> DualPoint:
         """A feasible α and its value, added up afresh."""
-        return self._scaled(alpha, float(alpha.sum()), self._squares(alpha), self.direction(alpha))
+        return self._scaled(alpha, *self._sums(alpha), self.direction(alpha))
 
     def _scaled(
         self,
-        alpha: np.ndarray,
+        alpha: Any,
         total: float,
         squares: float,
         direction: np.ndarray,
@@ -154,34 +136,53 @@ class Evaluated(Curved):
     ) -> DualPoint:
         """The best feasible multiple of α, whose largest α/c is `share`."""
         if share is None:
-            used = self.rows.c > 0.0
-            share = float((alpha[used] / self.rows.c[used]).max(initial=0.0))
+            share = self.part.reduced(_largest_share, (alpha,), by=max)
         most = 1.0 / share if share > 0.0 else 0.0
         value, t = self.model.dual_value(total, squares, direction, most)
-        return DualPoint(float(value), alpha if t == 1.0 else t * alpha)
+        if t != 1.0:
+            alpha = self.part.mapped(_multiple, (alpha,), (t,))
+        return DualPoint(float(value), alpha)
 
-    def direction(self, alpha: np.ndarray) -> np.ndarray:
+    def direction(self, alpha: Any) -> np.ndarray:
         """Σ α_i y_i x_i."""
-        out = np.zeros(self.n_features)
-        _accumulate(self.X, alpha * self.rows.y, self._work.parts, out)
         self.passes += 1
-        return out
+        return self.part.direction(alpha)
 
-    def _squares(self, alpha: np.ndarray) -> float:
-        used = self.rows.c > 0.0
-        return float((alpha[used] ** 2 / (4.0 * self.rows.c[used])).sum())
+    def _sums(self, alpha: Any) -> tuple[float, float]:
+        """Σ α_i and Σ α_i²/(4c_i)."""
+        total, squares = self.part.reduced(_total_and_squares, (alpha,)).tolist()
+        return total, squares
 
-    def _largest_eigenvalue(self, d: np.ndarray) -> float:
-        margins, image = np.zeros(self.n_rows), np.zeros(self.n_variables)
+    def _steepest(self) -> float:
+        return self.part.facts.steepest
+
+    def _largest_eigenvalue(self) -> float:
+        image = np.zeros(self.n_variables)
 
         def apply(v: np.ndarray) -> np.ndarray:
             w, b = self.split(v)
-            _margins(self.X, w, b, chunk_count(self.n_rows, 1), margins)
-            margins[:] *= d
-            _accumulate(self.X, margins, self._work.parts, image[: self.n_features])
+            image[: self.n_features], total = self.part.spread(w, b)
             if self.bias:
-                image[-1] = margins.sum()
+                image[-1] = total
             self.passes += 2
             return image
 
         return power_iteration(apply, self.n_variables)
+
+
+def _between(rows: Rows, a: np.ndarray, b: np.ndarray, t: float) -> np.ndarray:
+    return (1.0 - t) * a + t * b
+
+
+def _multiple(rows: Rows, alpha: np.ndarray, t: float) -> np.ndarray:
+    return t * alpha
+
+
+def _largest_share(rows: Rows, alpha: np.ndarray) -> float:
+    used = rows.c > 0.0
+    return float((alpha[used] / rows.c[used]).max(initial=0.0))
+
+
+def _total_and_squares(rows: Rows, alpha: np.ndarray) -> np.ndarray:
+    used = rows.c > 0.0
+    return np.array([alpha.sum(), (alpha[used] ** 2 / (4.0 * rows.c[used])).sum()])

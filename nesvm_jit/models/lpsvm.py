@@ -53,5 +53,5 @@ class LpSvm:
         t = min(most, 1.0 / largest) if largest > 0.0 else most
         return t * total, t
 
-    def balanced(self, alpha, rows):
-        return balanced_in_box(alpha, rows)
+    def balanced(self, part, alpha):
+        return balanced_in_box(part, alpha)

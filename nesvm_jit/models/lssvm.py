@@ -1,6 +1,7 @@
 """LS-SVM: ½‖w‖² + Σ c_i r_i², the paper's Section 3.3. Nothing needs smoothing."""
 
 from ..kernels.sweep import SQUARE
+from .base import tilt
 from .csvm import CSvm
 
 
@@ -27,6 +28,11 @@ class LsSvm(CSvm):
         t = 0.5 * total / bend if bend > 0.0 else 0.0
         return t * total - t * t * bend, t
 
-    def balanced(self, alpha, rows):
+    def balanced(self, part, alpha):
         # the nearest point in the metric of the dual, Σ(Δα)²/(4c)
-        return [alpha - rows.c * rows.y * (float(alpha @ rows.y) / rows.c.sum())]
+        share = part.reduced(tilt, (alpha,)) / part.facts.costs
+        return [part.mapped(_shifted, (alpha,), (share,))]
+
+
+def _shifted(rows, alpha, share):
+    return alpha - rows.c * rows.y * share

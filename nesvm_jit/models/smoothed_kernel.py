@@ -111,8 +111,11 @@ class SmoothedKernel(Curved):
         """A feasible α and its value, added up afresh."""
         return self.kernel.value_of(alpha)
 
-    def _largest_eigenvalue(self, d: np.ndarray) -> float:
-        root = np.sqrt(d)
+    def _steepest(self) -> float:
+        return float((self.model.curvature(self.rows) * self._norms2).max(initial=0.0))
+
+    def _largest_eigenvalue(self) -> float:
+        root = np.sqrt(self.model.curvature(self.rows))
 
         def apply(v: np.ndarray) -> np.ndarray:
             x = root * v

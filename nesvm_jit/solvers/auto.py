@@ -4,8 +4,9 @@ Decisions rest on shape, model and the gaps seen, never on clocks or threads: a 
 answer.
 """
 
-from ..matrix import Csr, Matrix, shape
+from ..matrix import Size
 from ..models.base import Smoothing
+from ..models.blocks import Blocks
 from ..models.problem import LinearProblem
 from .coordinate import coordinate
 from .direction import WIDEST
@@ -20,27 +21,30 @@ FAR, NEAR = 1.0, 0.25  # μ to go on from a dual point whose gap is above or bel
 FAR_OFF = 0.3
 
 
-def choose(X: Matrix, model: str, warm: bool) -> tuple[str, str]:
+def choose(data: Blocks, model: str, warm: bool) -> tuple[str, str]:
     """The engine for a linear problem, started warm or cold, and the reason for it."""
-    p = shape(X)[1]
+    p = data.size.cols
+    if not data.resident:
+        return _for_passes(p)
     if p > WIDEST and model == "lpsvm":
         return "homotopy", f"{p} features are too many for the Hessian that lpsvm needs"
     if p > WIDEST:
         return "coordinate", f"{p} features are too many for a Hessian, so row by row"
-    if model == "csvm" and not warm and _cells(X) > FEW_CELLS:
+    if model == "csvm" and not warm and data.size.cells > FEW_CELLS:
         return "chain", ""
     return "newton", f"{p} features are few enough to factorise the Hessian"
 
 
-def _cells(X: Matrix) -> int:
-    """Entries that are stored."""
-    return len(X.data) if isinstance(X, Csr) else X.size
+def _for_passes(p: int) -> tuple[str, str]:
+    """Rows that are not in memory are worked on in passes."""
+    if p <= WIDEST:
+        return "newton", f"a Hessian of {p} features, added up in passes over the rows"
+    return "homotopy", f"{p} features are too many for a Hessian, so gradients, in passes"
 
 
-def patience(X: Matrix) -> float:
+def patience(size: Size) -> float:
     """How many epochs of coordinate steps cost as much as Newton's steps to the end."""
-    n, p = shape(X)
-    cells = float(_cells(X))
+    n, p, cells = size.rows, size.cols, float(size.cells)
     outer = min(0.5 * cells * cells / max(n, 1), 0.5 * n * p * p / BLAS)
     step = 2.0 * cells + ACTIVE * outer + p**3 / 24.0
     return NEWTON_STEPS * step / (4.0 * max(cells, 1.0))  # a row at random costs twice its pass
@@ -49,7 +53,7 @@ def patience(X: Matrix) -> float:
 def chain(problem: LinearProblem, seed: int, run: Run) -> None:
     """Coordinate steps while they pay, then Newton's from the dual point they found."""
     run.engine, run.why = "coordinate", "epochs of coordinate steps sufficed"
-    v, alpha, gap = coordinate(problem, None, 0.0, seed, run, patience(problem.X))
+    v, alpha, gap = coordinate(problem, None, 0.0, seed, run, patience(problem.part.data.size))
     if run.done:
         return
     epochs = f"{run.rounds} {'epoch' if run.rounds == 1 else 'epochs'} of coordinate steps"

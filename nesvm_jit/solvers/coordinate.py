@@ -45,7 +45,7 @@ def coordinate(
     P costs a pass over all rows: it is taken when the residuals seen on the way promise that the
     tolerance is reached, now and then, and at the end.
     """
-    n, X = problem.n_rows, problem.X
+    n, X = problem.n_rows, problem.part.whole
     state = np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64)
     share = problem.mean_square() if problem.bias else 0.0
     dual = _start(problem, alpha0, share)
@@ -55,7 +55,7 @@ def coordinate(
     if alpha0 is not None:
         w[:] = problem.direction(dual[:, ALPHA])
     if not w.any():  # what is known without a pass
-        run.best, run.objective = v.copy(), float(problem.rows.c.sum())
+        run.best, run.objective = v.copy(), float(problem.part.rows.c.sum())
     order = active = np.arange(n)
     epoch, spread = _sums(problem, dual, b0), SPREAD
     promise, next_look = run.limits.tol, FIRST_LOOK
@@ -105,22 +105,22 @@ def left(gap: float, before: float, tol: float) -> float:
 def _sums(problem: LinearProblem, dual: np.ndarray, b: float) -> Epoch:
     """An epoch that leaves everyone in play, with the sums added up afresh."""
     alpha, d = dual[:, ALPHA], dual[:, DIAGONAL]
-    sums = float(alpha.sum()), float(alpha @ problem.rows.y), float(d @ alpha**2)
+    sums = float(alpha.sum()), float(alpha @ problem.part.rows.y), float(d @ alpha**2)
     return Epoch(np.inf, -np.inf, b, *sums, problem.loss_of(dual[:, RESIDUAL]))
 
 
 def _start(problem: LinearProblem, alpha0: np.ndarray | None, share: float) -> np.ndarray:
     """α⁰ inside its bounds, and what every row needs."""
-    c = problem.rows.c
+    c = problem.part.rows.c
     hinge = problem.model.loss == HINGE
     dual = dual_rows(problem.n_rows)
-    dual[:, LABEL], dual[:, RESIDUAL] = problem.rows.y, 1.0
+    dual[:, LABEL], dual[:, RESIDUAL] = problem.part.rows.y, 1.0
     dual[:, LOWER] = 0.0 if hinge else np.where(c > 0.0, -np.inf, 0.0)
     dual[:, UPPER] = c if hinge else np.where(c > 0.0, np.inf, 0.0)
     if not hinge:
         dual[c > 0.0, DIAGONAL] = 0.5 / c[c > 0.0]
     if alpha0 is not None:
         dual[:, ALPHA] = np.clip(alpha0, dual[:, LOWER], dual[:, UPPER])
-    curvature = problem.squares() + dual[:, DIAGONAL] + share
+    curvature = problem.part.squares() + dual[:, DIAGONAL] + share
     dual[:, CURVATURE] = np.where(curvature == 0.0, 1.0, curvature)
     return dual

@@ -1,0 +1,202 @@
+"""Linear machines on rows that stay on the workers of a dask cluster.
+
+The solvers are those of one machine: only the problem is another object. Each round sends w to the
+workers and joins what they find, the loss, the gradient and for Newton's steps the Hessian.
+"""
+
+import contextlib
+import uuid
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..binary import Solution, Start, require_memory, solve_problem
+from ..errors import InputError, NesvmError
+from ..jit import one_blas_thread
+from ..machine.machine import Machine
+from ..machine.train import linear_machine
+from ..matrix import Size
+from ..models import MODELS
+from ..models.problem import LinearProblem
+from ..settings import Settings, positive
+from .holder import LostPartError, Recipe, Summary, Task, summarise
+from .pieces import array_pieces, file_pieces, grouped
+from .remote import Cluster, RemoteData, RemoteParts
+
+__all__ = ["connected", "solve", "train"]
+
+
+@contextlib.contextmanager
+def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
+    """A dask client: one that is given, of the scheduler at an address, or `local` for worker
+    processes on this machine, one per core or as many as asked for."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise NesvmError(
+            "dask.distributed must be installed: pip install 'nesvm-jit[dask]'"
+        ) from None
+    if not isinstance(to, str):
+        yield to
+        return
+    if to != "local":
+        try:
+            client = Client(to, timeout=10)
+        except (OSError, ValueError, TimeoutError) as e:
+            what = " ".join(str(e).split())[:200]
+            raise NesvmError(f"{to}: no dask scheduler answers there: {what}") from None
+        with client:
+            yield client
+        return
+    from ..jit import get_threads
+
+    count = workers or get_threads()
+    threads = max(1, get_threads() // count)
+    with (
+        LocalCluster(
+            n_workers=count, threads_per_worker=threads, dashboard_address=None, silence_logs=50
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+class Rows:
+    """Rows that the workers have loaded."""
+
+    def __init__(self, client: Any, data: Any, y: Any, n_features: int | None, dtype: type):
+        self.cluster = Cluster(client)
+        n_parts = len(self.cluster.workers())
+        if y is None:
+            paths = [data] if isinstance(data, str) else list(data)
+            if not paths:
+                raise InputError("at least one file is required")
+            pieces = file_pieces(paths, n_parts)
+        else:
+            pieces = array_pieces(client, data, y)
+        stem = uuid.uuid4().hex[:12]
+        groups = grouped(pieces, n_parts)
+        self.sources = [
+            (f"{stem}-rows-{k}", Recipe(tuple(group), n_features, dtype))
+            for k, group in enumerate(groups)
+        ]
+        found = self._summaries()
+        width = max(s.width for s in found) if n_features is None else n_features
+        rows = sum(s.rows for s in found)
+        held = sum(s.rows * s.row_bytes for s in found)
+        size = Size(rows, width, sum(s.cells for s in found), held // max(1, rows))
+        self.data = RemoteData(size, found[0].dtype)
+        self.labels = list(dict.fromkeys(label for s in found for label in s.labels))
+
+    def _summaries(self) -> list[Summary]:
+        while True:
+            names = [name for name, _ in self.sources]
+            for name in names:
+                self.cluster.home(name)
+            futures = [self.cluster.run(name, summarise, recipe) for name, recipe in self.sources]
+            try:
+                return [
+                    self.cluster.result(future, [name])
+                    for future, name in zip(futures, names, strict=True)
+                ]
+            except LostPartError:
+                continue
+
+    def problem(self, task: Task) -> LinearProblem:
+        """One class against the others."""
+        require_memory(self.data.size.cols)
+        return LinearProblem(RemoteParts(self.cluster, self.sources, self.data, task))  # type: ignore[arg-type]
+
+    def close(self) -> None:
+        self.cluster.release([name for name, _ in self.sources])
+
+
+def solve(
+    data: Any,
+    y: Any = None,
+    model: str = "csvm",
+    C: float = 1.0,
+    bias: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-3,
+    *,
+    client: Any = "local",
+    class_weight: Mapping[float, float] | None = None,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    **settings: Any,
+) -> Solution:
+    """`nesvm_jit.solve` for labels −1 and +1 on rows of a cluster.
+
+    `data` is the name of a LIBSVM file or of an on-disk matrix, or several of them, which all
+    workers can read, or a dask array of rows with the labels `y`. `client` is a dask client, the
+    address of a scheduler, or "local".
+    """
+    checked = Settings(model, "linear", C, bias, solver, tol, **settings)
+    with (
+        connected(client) as found,
+        one_blas_thread(),
+        contextlib.closing(Rows(found, data, y, n_features, dtype)) as rows,
+    ):
+        if sorted(rows.labels) != [-1.0, 1.0]:
+            raise InputError(f"labels must be -1 and +1, got {_shown(rows.labels)}")
+        task = Task(1.0, _costs(C, rows.labels, class_weight), MODELS[model](), bias)
+        return _solved(rows, task, checked)
+
+
+def train(
+    data: Any,
+    y: Any = None,
+    model: str = "csvm",
+    C: float = 1.0,
+    bias: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-3,
+    *,
+    client: Any = "local",
+    class_weight: Mapping[float, float] | None = None,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    **settings: Any,
+) -> Machine:
+    """`nesvm_jit.train` of a linear machine, one class against the rest, on rows of a cluster."""
+    checked = Settings(model, "linear", C, bias, solver, tol, **settings)
+    with (
+        connected(client) as found,
+        one_blas_thread(),
+        contextlib.closing(Rows(found, data, y, n_features, dtype)) as rows,
+    ):
+        order = np.array(rows.labels)
+        if len(order) < 2:
+            raise InputError(f"labels must be of at least 2 classes, got {_shown(rows.labels)}")
+        costs = _costs(C, rows.labels, class_weight)
+        solved = []
+        for label in order[:1] if len(order) == 2 else order:
+            task = Task(float(label), costs, MODELS[model](), bias)
+            solved.append(_solved(rows, task, checked))
+            if solved[-1].status == "interrupted":
+                raise KeyboardInterrupt
+        return linear_machine(checked, order, rows.data.size.cols, solved)
+
+
+def _solved(rows: Rows, task: Task, settings: Settings) -> Solution:
+    problem = rows.problem(task)
+    try:
+        return solve_problem(problem, settings, Start())
+    finally:
+        problem.part.close()  # type: ignore[attr-defined]
+
+
+def _costs(C: float, labels: list[float], weights: Mapping[float, float] | None) -> dict:
+    costs = dict.fromkeys(labels, float(C))
+    for label, weight in (weights or {}).items():
+        if label not in costs:
+            raise InputError(f"class_weight must map labels to weights, got label {label!r:.60}")
+        positive(f"class_weight of {label}", weight, zero=True)
+        costs[label] *= weight
+    return costs
+
+
+def _shown(labels: list[float]) -> str:
+    return ", ".join(f"{label:g}" for label in labels[:5]) + (" …" if len(labels) > 5 else "")

@@ -1,0 +1,86 @@
+"""Training on a matrix that stays on disk: linear machines, and Nyström's."""
+
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..binary import Solution, Start, require_memory, solve_problem
+from ..errors import InputError
+from ..files.ondisk import OnDisk
+from ..jit import one_blas_thread
+from ..models import MODELS
+from ..models.blocks import Blocks
+from ..models.part import Part
+from ..models.problem import LinearProblem
+from ..models.streamed import ClassCosts, Mapped, Signs, Streamed
+from ..nystroem import Landmarks, landmarks_on_disk
+from ..settings import Settings
+from .machine import Machine
+from .multiclass import class_order
+
+
+def train_streamed(
+    matrix: OnDisk, settings: Settings, multiclass: str | None, class_costs: Any
+) -> Machine:
+    """One class against the rest; a pass reads the matrix once."""
+    from .train import linear_machine, machine_of_landmarks
+
+    if settings.kernel != "linear" and settings.approx is None:
+        raise InputError(f"a {settings.kernel} kernel needs all rows in memory, or approx nystroem")
+    if multiclass == "ovo":
+        raise InputError("rows on disk are trained one class against the rest (ovr), got ovo")
+    require_memory(matrix.n_cols)
+    order, which = _classes(matrix)
+    if len(order) < 2:
+        raise InputError(f"{matrix.name}: labels must be of at least 2 classes, got {order[0]:g}")
+    costs = class_costs(order, np.bincount(which, minlength=len(order)))
+    with one_blas_thread():
+        if settings.approx is None:
+            found = _solved(Streamed(matrix), order, which, costs, settings)
+            return linear_machine(settings, order, matrix.n_cols, found)
+        marks = landmarks_on_disk(matrix, settings)
+        data = Mapped(matrix, partial(features, marks), marks.rank, marks.dtype)
+        plain = replace(settings, kernel="linear", approx=None, landmarks=None)
+        found = _solved(data, order, which, costs, plain)
+        labels = order[which[marks.numbers]]
+        return machine_of_landmarks(settings, order, marks, labels, found)
+
+
+def features(marks: Landmarks, X: Any) -> np.ndarray:
+    """φ of some rows."""
+    return marks.features(X)
+
+
+def _classes(matrix: OnDisk) -> tuple[np.ndarray, np.ndarray]:
+    """The classes in LIBSVM's order, and the number of the class of every row."""
+    labels = matrix.read_labels(0, matrix.n_rows)
+    order = class_order(labels)
+    by_size = np.argsort(order)
+    which = by_size[np.searchsorted(order[by_size], labels)]
+    return order, which.astype(np.min_scalar_type(len(order)))
+
+
+def _solved(
+    data: Blocks, order: np.ndarray, which: np.ndarray, costs: np.ndarray, settings: Settings
+) -> list[Solution]:
+    """The machine of every class against the rest, one after the other."""
+    found = []
+    problems = 1 if len(order) == 2 else len(order)
+    for k in range(problems):
+        y: Any = Signs(which == k)
+        c: Any = ClassCosts(which, costs)
+        part = Part(data, y, c, MODELS[settings.model](), settings.bias)
+        found.append(solve_problem(LinearProblem(part), _numbered(settings, k, problems), Start()))
+        if found[-1].status == "interrupted" and len(found) < problems:
+            raise KeyboardInterrupt
+    return found
+
+
+def _numbered(settings: Settings, k: int, of: int) -> Settings:
+    """Settings whose callback is told which problem it is."""
+    callback = settings.callback
+    if callback is None:
+        return settings
+    return replace(settings, callback=lambda row: callback({**row, "problem": k, "problems": of}))

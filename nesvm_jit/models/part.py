@@ -1,0 +1,394 @@
+"""Rows with their labels and costs, and what a solver remembers of each of them.
+
+All sums over rows are made here, block by block. A problem asks for sums and never sees a row: its
+rows may be in memory, on disk, or parts of them in other processes.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..jit import chunk_count
+from ..kernels.hessian import (
+    _hessian,
+    _hessian_diagonal,
+    _hessian_times,
+    hessian_parts,
+    hessian_rooms,
+)
+from ..kernels.line import Margins, _slope, _step, line_parts
+from ..kernels.sums import _accumulate, _margins, _row_norms
+from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
+from ..matrix import Matrix
+from .base import Model
+from .blocks import Blocks, Resident, block_size
+
+
+class Sums(NamedTuple):
+    """Σ c h_μ, Σ c h, Σ c u, Σ c y u, the largest u, and the vector Σ c y u x, or its change."""
+
+    smoothed: float
+    loss: float
+    total: float
+    ascent_b: float
+    largest: float
+    ascent: np.ndarray
+
+    def joined(self, other: "Sums") -> "Sums":
+        """Those of both parts together."""
+        return Sums(
+            self.smoothed + other.smoothed,
+            self.loss + other.loss,
+            self.total + other.total,
+            self.ascent_b + other.ascent_b,
+            max(self.largest, other.largest),
+            self.ascent + other.ascent,
+        )
+
+
+class Curvature(NamedTuple):
+    """Σ d_i x_i x_iᵀ or its diagonal, and of a bias Σ d_i x_i and Σ d_i."""
+
+    H: np.ndarray
+    column: Any
+    total: float
+
+    def joined(self, other: "Curvature") -> "Curvature":
+        """That of both parts together."""
+        column = None if self.column is None else self.column + other.column
+        return Curvature(self.H + other.H, column, self.total + other.total)
+
+
+class Facts(NamedTuple):
+    """What is known of the rows after one pass: Σ d and the largest d‖x‖² of the model's curvature
+    d, Σ ‖x‖², Σ c and the largest c; ‖x‖² with 1 more for a bias in the second."""
+
+    rows: int
+    curvature: float
+    steepest: float
+    squares: float
+    costs: float
+    largest_cost: float
+
+    def joined(self, other: "Facts") -> "Facts":
+        """Those of both parts together."""
+        return Facts(
+            self.rows + other.rows,
+            self.curvature + other.curvature,
+            max(self.steepest, other.steepest),
+            self.squares + other.squares,
+            self.costs + other.costs,
+            max(self.largest_cost, other.largest_cost),
+        )
+
+
+class View(NamedTuple):
+    """A block of rows with what belongs to them."""
+
+    X: Matrix
+    at: slice
+    rows: Rows
+    margins: Margins | None
+
+
+class Part:
+    """Rows of one process. Dual points are arrays with a number for each row."""
+
+    def __init__(
+        self, data: Blocks, y: np.ndarray, c: np.ndarray, model: Model, bias: bool
+    ) -> None:
+        self.data, self.model, self.bias = data, model, bias
+        self.n_rows, self.n_features = data.size.rows, data.size.cols
+        self._y, self._c, self._s = y, c, np.empty(self.n_rows)
+        self._bounds, self._block = data.bounds, block_size(data)
+        self._work = sweep_work(self._block)
+        self._chunks = chunk_count(self._block.rows, 1)
+        self._views: list[View] | None = None
+        self._u: np.ndarray | None = None
+        self._room: tuple[np.ndarray, ...] | None = None  # f, m, centre, weight, curvature
+        # those on disk are too many to keep what only single precision asks for
+        keeps_norms = data.resident or data.dtype == np.float32
+        self._norms2 = np.empty(self.n_rows) if keeps_norms else None
+        self._rooms: dict[Any, np.ndarray] = {}
+        self.facts = self._learn()
+
+    # ------------------------------------------------------------ views of rows
+
+    @property
+    def whole(self) -> Matrix:
+        """The matrix, of rows in memory."""
+        assert isinstance(self.data, Resident)
+        return self.data.X
+
+    @property
+    def rows(self) -> Rows:
+        """Of all rows."""
+        return Rows(self._y, self._c, self._s)
+
+    def squares(self) -> np.ndarray:
+        """‖x_i‖², of rows in memory."""
+        assert self._norms2 is not None
+        return self._norms2 - self.bias
+
+    def _rows(self, at: slice) -> Rows:
+        whole = at.stop - at.start == self.n_rows
+        return self.rows if whole else Rows(self._y[at], self._c[at], self._s[at])
+
+    def _blocks(self) -> Iterator[View]:
+        """Every block, read from wherever it is."""
+        if self._views is not None:
+            yield from self._views
+            return
+        for lo, hi, X in self.data:
+            yield self._view(X, slice(lo, hi))
+
+    def _view(self, X: Any, at: slice) -> View:
+        margins = None
+        if self._room is not None:
+            margins = Margins(1.0 / self._s[at], *(a[at] for a in self._room))
+        return View(X, at, self._rows(at), margins)
+
+    def _without_data(self) -> Iterator[View]:
+        """Every block, but not what is in its rows."""
+        if self._views is not None:
+            yield from self._views
+            return
+        for lo, hi in self._bounds:
+            yield self._view(None, slice(lo, hi))
+
+    def _keep_views(self) -> None:
+        if self.data.resident:
+            self._views = [self._view(X, slice(lo, hi)) for lo, hi, X in self.data]
+
+    def _learn(self) -> Facts:
+        """One pass: the norms of all rows."""
+        largest = np.empty(self._block.rows)
+        found = None
+        for lo, hi, X in self.data:
+            at, top = slice(lo, hi), largest[: hi - lo]
+            norms = np.empty(hi - lo)
+            _row_norms(X, self._chunks, norms, top)
+            self._s[at] = np.maximum(top, 1.0) if self.bias else np.where(top > 0.0, top, 1.0)
+            with np.errstate(over="ignore"):  # the public edge refuses what is not finite
+                squares = norms**2 + self.bias
+                if self._norms2 is not None:
+                    self._norms2[at] = squares
+                d = self.model.curvature(self._rows(at))
+                c = self._c[at]
+                facts = Facts(
+                    hi - lo,
+                    float(d.sum()),
+                    float((d * squares).max(initial=0.0)),
+                    float((squares - self.bias).sum()),
+                    float(c.sum()),
+                    float(c.max(initial=0.0)),
+                )
+            found = facts if found is None else found.joined(facts)
+        assert found is not None
+        self._keep_views()
+        return found
+
+    # ------------------------------------------------------------ a pass at a point
+
+    def sweep(self, w: np.ndarray, b: float, mu: float) -> Sums:
+        """The u of every row at (w, b), and the sums that follow."""
+        if self._u is None:
+            self._u = np.zeros(self.n_rows)
+        ascent, sums = np.zeros(self.n_features), np.zeros(4)
+        loss = self.model.loss
+        for k, (X, at, rows, _) in enumerate(self._blocks()):
+            sums += _sweep(X, rows, w, b, mu, loss, self._u[at], self._work, ascent, k > 0)
+        smoothed, true, total, ascent_b = sums.tolist()
+        return Sums(smoothed, true, total, ascent_b, 1.0, ascent)
+
+    def spread(self, v: np.ndarray, b: float) -> tuple[np.ndarray, float]:
+        """Σ d_i (x_i·v + b) x_i and Σ d_i (x_i·v + b) for the curvature d of the model."""
+        out, total = np.zeros(self.n_features), 0.0
+        for k, (X, _, rows, _) in enumerate(self._blocks()):
+            m = np.empty(len(rows.y))
+            _margins(X, v, b, self._chunks, m)
+            m *= self.model.curvature(rows)
+            _accumulate(X, m, self._work.parts, out, k > 0)
+            total += float(m.sum())
+        return out, total
+
+    # ------------------------------------------------------------ steps along directions
+
+    def _make_room(self) -> None:
+        if self._room is None:
+            self._room = tuple(np.zeros(self.n_rows) for _ in range(5))
+            self._line = line_parts(self._work.parts.shape[0])
+            self._keep_views()
+
+    def place(self, w: np.ndarray, b: float, known: bool = False) -> None:
+        """Go to (w, b), whose margins may be known: all u are zero, smoothed about zero."""
+        self._make_room()
+        assert self._room is not None
+        if not known:
+            self._into_margins(w, b, which=0)
+        for a in self._room[1:4]:
+            a[:] = 0.0
+
+    def aim(self, w: np.ndarray, b: float) -> None:
+        """Choose the direction of the next step: one pass for its margins."""
+        self._into_margins(w, b, which=1)
+
+    def _into_margins(self, w: np.ndarray, b: float, which: int) -> None:
+        self._make_room()
+        assert self._room is not None
+        for X, at, _, _ in self._blocks():
+            _margins(X, w, b, self._chunks, self._room[which][at])
+
+    def slope(self, t: float, mu: float) -> tuple[float, float]:
+        """The first two derivatives by t of Σ c h_μ along the direction."""
+        total = np.zeros(2)
+        for _, _, rows, margins in self._without_data():
+            total += _slope(rows, margins, mu, self.model.loss, t, self._line)
+        return float(total[0]), float(total[1])
+
+    def step(self, t: float, mu: float) -> Sums:
+        """Go t along the direction; only rows whose u changes are added up again."""
+        change, sums, largest = np.zeros(self.n_features), np.zeros(4), 0.0
+        for X, _, rows, margins in self._blocks():
+            *found, top = _step(
+                X, rows, margins, mu, self.model.loss, t, self._work.parts, self._line, change
+            )
+            sums += found
+            largest = max(largest, top)
+        smoothed, true, total, ascent_b = sums.tolist()
+        return Sums(smoothed, true, total, ascent_b, largest, change)
+
+    def centre_on(self, alpha: np.ndarray) -> None:
+        """Smooth about this dual point."""
+        assert self._room is not None
+        centre = self._room[2]
+        for lo, hi in self._bounds:
+            at = slice(lo, hi)
+            np.divide(alpha[at], self._c[at], out=centre[at], where=self._c[at] > 0.0)
+
+    def margins(self) -> np.ndarray:
+        """x_i·w + b of every row, where the last step ended."""
+        assert self._room is not None
+        return self._room[0]
+
+    def loss_at(self, w: np.ndarray, b: float) -> float:
+        """Σ c loss at (w, b), whose margins are then known."""
+        self._into_margins(w, b, which=0)
+        return self.reduced(_loss_at, (self.margins(),), (self.model.loss,))
+
+    # ------------------------------------------------------------ curvature where steps ended
+
+    def weight_of_curvature(self) -> float:
+        """Σ d_i ‖x_i‖²."""
+        return self.reduced(_product, (self._curvature, self._norms2))
+
+    @property
+    def _curvature(self) -> np.ndarray:
+        assert self._room is not None
+        return self._room[4]
+
+    def hessian(self, dtype: type) -> Curvature:
+        """Σ d_i x_i x_iᵀ, rows multiplied in this precision."""
+        p = self.n_features
+        if dtype not in self._rooms:
+            self._rooms[dtype] = hessian_rooms(self._block, dtype)
+        if "parts" not in self._rooms:
+            self._rooms["parts"] = hessian_parts(self._block)
+            self._rooms["H"] = np.zeros((p, p))
+        H, parts, rooms = (self._rooms[k] for k in ("H", "parts", dtype))
+        column = np.zeros(p) if self.bias else None
+        for k, (X, at, _, _) in enumerate(self._blocks()):
+            d = self._curvature[at]
+            _hessian(X, d, parts, rooms, k > 0, H)
+            if column is not None:
+                _accumulate(X, d, self._work.parts, column, k > 0)
+        return Curvature(H, column, self._total_curvature())
+
+    def _total_curvature(self) -> float:
+        return self.reduced(_total, (self._curvature,)) if self.bias else 0.0
+
+    def hessian_times(self, v: np.ndarray) -> np.ndarray:
+        """Σ d_i (x_i·v) x_i."""
+        out = np.zeros(self.n_features)
+        for k, (X, at, _, _) in enumerate(self._blocks()):
+            _hessian_times(X, self._curvature[at], v, self._work.parts, out, k > 0)
+        return out
+
+    def hessian_diagonal(self) -> Curvature:
+        """The diagonal of Σ d_i x_i x_iᵀ."""
+        out = np.zeros(self.n_features)
+        column = np.zeros(self.n_features) if self.bias else None
+        for k, (X, at, _, _) in enumerate(self._blocks()):
+            d = self._curvature[at]
+            _hessian_diagonal(X, d, self._work.parts, out, k > 0)
+            if column is not None:
+                _accumulate(X, d, self._work.parts, column, k > 0)
+        return Curvature(out, column, self._total_curvature())
+
+    # ------------------------------------------------------------ dual points
+
+    def swept(self) -> np.ndarray:
+        """α = c∘u of the last sweep."""
+        return self.mapped(_times_cost, (self._u,))
+
+    def stepped(self) -> np.ndarray:
+        """α = c∘u of the last step."""
+        assert self._room is not None
+        return self.mapped(_times_label, (self._room[3],))
+
+    def direction(self, alpha: np.ndarray) -> np.ndarray:
+        """Σ α_i y_i x_i."""
+        out = np.zeros(self.n_features)
+        for k, (X, at, rows, _) in enumerate(self._blocks()):
+            _accumulate(X, alpha[at] * rows.y, self._work.parts, out, k > 0)
+        return out
+
+    def collected(self, vector: Any) -> np.ndarray:
+        """A vector with a number for each row, as an array."""
+        return vector
+
+    def mapped(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> np.ndarray:
+        """function(rows, *vectors, *numbers) of every block, as one vector."""
+        out = np.empty(self.n_rows)
+        for lo, hi in self._bounds:
+            at = slice(lo, hi)
+            out[at] = function(self._rows(at), *(v[at] for v in vectors), *numbers)
+        return out
+
+    def reduced(
+        self, function: Callable, vectors: tuple, numbers: tuple = (), by: Any = None
+    ) -> Any:
+        """The sum of function(rows, *vectors, *numbers) over all blocks, or what `by` makes of
+        two of them."""
+        found = None
+        for lo, hi in self._bounds:
+            at = slice(lo, hi)
+            value = function(self._rows(at), *(v[at] for v in vectors), *numbers)
+            found = value if found is None else by(found, value) if by else found + value
+        return found
+
+
+def loss_of(rows: Rows, r: np.ndarray, loss: int) -> float:
+    """Σ c loss(r)."""
+    return float(rows.c @ (np.maximum(r, 0.0) if loss == HINGE else r * r))
+
+
+def _loss_at(rows: Rows, f: np.ndarray, loss: int) -> float:
+    return loss_of(rows, 1.0 - rows.y * f, loss)
+
+
+def _times_cost(rows: Rows, u: np.ndarray) -> np.ndarray:
+    return rows.c * u
+
+
+def _times_label(rows: Rows, weight: np.ndarray) -> np.ndarray:
+    return rows.y * weight
+
+
+def _total(rows: Rows, d: np.ndarray) -> float:
+    return float(d.sum())
+
+
+def _product(rows: Rows, d: np.ndarray, squares: np.ndarray) -> float:
+    return float(d @ squares)
