@@ -4,6 +4,8 @@ import contextlib
 import os
 import stat
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,28 +59,46 @@ def convert(
     job = {"inputs": inputs, "n_features": wanted, "dtype": dtype.name, "first_index": base}
     with WorkFolder(folder, job, resumable=None not in inputs) as work:
         resumed = work.begin(resume)
-        first = work.done.file
-        _report(progress, work.done, sources)
-        for k in range(first, len(sources)):
-            start = work.done.place if resumed and k == first else START
-            blocks = placed_blocks(sources[k], n_features, dtype, zero_based, block_bytes, start)
-            with contextlib.closing(blocks):
-                for X, labels, place in blocks:
-                    work.append(X, labels, k, place)
-                    _report(progress, work.done, sources)
-            if _identity(sources[k]) != inputs[k]:
-                raise FormatError(f"{display_name(sources[k])}: the file changed while it was read")
+        report = partial(_report, progress, work, sources)
+        report()
+        how = (n_features, dtype, zero_based, block_bytes)
+        _write_all(work, _rows_of(sources, inputs, work.done, how), report)
         width = work.done.n_cols if wanted is None else wanted
         header = work.finish(width, dtype, base)
     nbytes = sum(kind.itemsize * length for kind, length in header.shapes.values())
     return Conversion(header.n_rows, header.n_cols, header.n_cells, nbytes, resumed)
 
 
-def _report(progress, done: Done, sources: list) -> None:
+def _rows_of(sources: list, inputs: list, done: Done, how: tuple):
+    """(number of the file, matrix, labels, place after them) of all that is not done."""
+    for k in range(done.file, len(sources)):
+        start = done.place if k == done.file else START
+        with contextlib.closing(placed_blocks(sources[k], *how, start)) as blocks:
+            for X, labels, place in blocks:
+                yield k, X, labels, place
+        if _identity(sources[k]) != inputs[k]:
+            raise FormatError(f"{display_name(sources[k])}: the file changed while it was read")
+
+
+def _write_all(work: WorkFolder, blocks, report: Callable[[], None]) -> None:
+    """Write every block while the next one is read."""
+    with ThreadPoolExecutor(1, "nesvm-jit-write") as pool, contextlib.closing(blocks):
+        written = None
+        for block in blocks:
+            if written is not None:
+                written.result()
+                report()
+            written = pool.submit(work.append, *block)
+        if written is not None:
+            written.result()
+            report()
+
+
+def _report(progress, work: WorkFolder, sources: list) -> None:
     if progress is not None:
-        name = display_name(sources[done.file])
+        done = work.done
         facts = {"rows": done.n_rows, "cells": done.n_cells, "text_bytes": done.text_bytes}
-        progress({**facts, "file": name})
+        progress({**facts, "file": display_name(sources[done.file])})
 
 
 def _sources(paths) -> list:

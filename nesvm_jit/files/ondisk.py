@@ -25,7 +25,7 @@ BLOCK_BYTES = 64 << 20
 def is_matrix(path: Any) -> bool:
     """Whether `path` is a folder with a header in it."""
     try:
-        return os.path.isfile(os.path.join(path, HEADER))
+        return path != "-" and os.path.isfile(os.path.join(path, HEADER))
     except (TypeError, ValueError):
         return False
 

@@ -110,7 +110,7 @@ class WorkFolder:
                 _write(self._files["indptr"], np.zeros(1, dtype="<u8"))
         return resumed
 
-    def append(self, X, labels: np.ndarray, file: int, place: Place) -> None:
+    def append(self, file: int, X, labels: np.ndarray, place: Place) -> None:
         """Write the rows of a block; if it can be resumed from, the journal knows them now."""
         done = self.done
         parts = {
