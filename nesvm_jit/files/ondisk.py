@@ -5,7 +5,7 @@ shrinks under the reader is an error, not a signal.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
@@ -65,7 +65,7 @@ class OnDisk:
         self.first_index = header.first_index
         self._table = header.blocks
         self._arrays = {
-            name: Array(os.path.join(self.path, f"{name}.bin"), dtype, length)
+            name: Array(os.path.join(os.fsdecode(path), f"{name}.bin"), dtype, length)
             for name, (dtype, length) in header.shapes.items()
         }
         self._cuts: dict[int, np.ndarray] = {}
@@ -109,7 +109,7 @@ class OnDisk:
         first, n = int(ends[0]), int(ends[-1] - ends[0])
         values = self._arrays["values"].fill(first, take("values", n, self.dtype))
         indices = self._arrays["indices"].fill(first, take("indices", n, np.uint32))
-        ends -= ends[0].copy()
+        ends -= ends[0]
         if max(self.n_cols, n) < 1 << 31:
             indptr = take("indptr", hi - lo + 1, np.uint32)
             indptr[:] = ends
@@ -129,7 +129,7 @@ class OnDisk:
 
     def blocks(
         self, block_bytes: int = BLOCK_BYTES, reuse: bool = False
-    ) -> Iterator[tuple[int, int, Csr]]:
+    ) -> Generator[tuple[int, int, Csr], None, None]:
         """(lo, hi, rows lo..hi) from the first row to the last, the next block read meanwhile by
         a thread; a block has at most `block_bytes`, or one row.
 
@@ -152,7 +152,7 @@ class OnDisk:
         """Row numbers 0, …, n_rows between which there are at most `block_bytes`, or one row."""
         size = as_block_bytes(block_bytes)
         if size not in self._cuts:
-            self._cuts[size] = np.array(self._find_cuts(size))
+            self._cuts[size] = _readonly(np.array(self._find_cuts(size)))
         return self._cuts[size]
 
     def _find_cuts(self, size: int) -> list[int]:
