@@ -14,11 +14,13 @@ _HOME = {
     "NesvmError": ".errors",
     "Machine": ".machine.machine",
     "NESVC": ".estimator",
+    "convert": ".files.converting",
     "cross_validate": ".machine.crossval",
     "get_threads": ".jit",
     "kernels": ".kernels",
     "libsvm_blocks": ".files.stream",
     "load_model": ".machine.machine",
+    "open_matrix": ".files.ondisk",
     "read_libsvm": ".files.libsvm",
     "Settings": ".settings",
     "Solution": ".binary",
@@ -37,11 +39,13 @@ __all__ = [
     "Settings",
     "Solution",
     "__version__",
+    "convert",
     "cross_validate",
     "get_threads",
     "kernels",
     "libsvm_blocks",
     "load_model",
+    "open_matrix",
     "read_libsvm",
     "set_threads",
     "solve",
@@ -54,7 +58,9 @@ if TYPE_CHECKING:
     from .binary import Solution, solve
     from .errors import FormatError, InputError, NesvmError
     from .estimator import NESVC
+    from .files.converting import convert
     from .files.libsvm import read_libsvm, write_libsvm
+    from .files.ondisk import open_matrix
     from .files.stream import libsvm_blocks
     from .jit import get_threads, set_threads
     from .machine.crossval import cross_validate

@@ -107,3 +107,12 @@ def test_every_public_attribute_is_documented(name):
 def test_every_kernel_is_documented():
     names = {k for k in kernels.__all__ if k != "Sweep"}
     assert {*sections(DOCS / "kernels.md")} - {"Conventions"} == names
+
+
+def test_every_attribute_of_on_disk_matrices_is_documented():
+    from nesvm_jit.files.ondisk import OnDisk
+
+    public = {a for a in vars(OnDisk) if not a.startswith("_")}
+    public |= {"name", "path", "n_rows", "n_cols", "n_cells", "dtype", "first_index"}
+    text = sections(DOCS / "api.md")["open_matrix"]
+    assert not [a for a in public if not re.search(rf"\b{a}\b", text)]

@@ -8,6 +8,7 @@ import click
 from .. import __version__
 from ..errors import NesvmError
 from .completion import completion
+from .convert import convert
 from .info import info
 from .predict import predict
 from .train import train
@@ -40,7 +41,7 @@ def command():
     """
 
 
-for _command in (train, predict, info, warmup, completion):
+for _command in (train, predict, info, convert, warmup, completion):
     command.add_command(_command)
 
 

@@ -6,7 +6,8 @@ import lzma
 import sys
 import zlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +20,17 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
 READ_BYTES = 1 << 18
+
+
+class Place(NamedTuple):
+    """Where reading goes on: bytes of text before it, number of the line, rows before it."""
+
+    offset: int = 0
+    line: int = 1
+    rows: int = 0
+
+
+START = Place()
 
 
 def libsvm_blocks(
@@ -35,28 +47,45 @@ def libsvm_blocks(
     its own highest index. Pipes and compressed files are never held whole; a block is never cut
     within a line, however long.
     """
+    return _unplaced(placed_blocks(path, n_features, dtype, zero_based, block_bytes))
+
+
+def _unplaced(blocks):
+    with contextlib.closing(blocks):
+        for X, labels, _ in blocks:
+            yield X, labels
+
+
+def placed_blocks(path, n_features, dtype, zero_based, block_bytes, start: Place = START):
+    """`libsvm_blocks` from `start` on: (matrix, labels, the place after them)."""
     dtype = as_precision(dtype)
     base = _base(zero_based)
     limit = _limit(n_features, base)
+    size = as_block_bytes(block_bytes)
+    name = display_name(path)
+    texts = _whole_lines(_pieces(path, name, min(size, READ_BYTES), start.offset), size)
+    return _parsed(texts, name, base, limit, n_features, dtype, start)
+
+
+def as_block_bytes(block_bytes) -> int:
+    """A number of bytes, at least one."""
     whole = isinstance(block_bytes, (int, np.integer)) and not isinstance(block_bytes, bool)
     if not whole or block_bytes < 1:
         raise InputError(f"block_bytes must be a whole number of at least 1, got {block_bytes!r}")
-    name = display_name(path)
-    texts = _whole_lines(_pieces(path, name, min(int(block_bytes), READ_BYTES)), int(block_bytes))
-    return _parsed(texts, name, base, limit, n_features, dtype)
+    return int(block_bytes)
 
 
-def _parsed(texts, name, base, limit, n_features, dtype):
-    line, found = 1, False
+def _parsed(texts, name, base, limit, n_features, dtype, place):
     with contextlib.closing(texts):
         for text in texts:
             view = np.frombuffer(memoryview(text).toreadonly(), dtype=np.uint8)
-            X, labels = _parse_lines(view, name, base, limit, n_features, dtype, line)
-            line += text.count(b"\n")
+            X, labels = _parse_lines(view, name, base, limit, n_features, dtype, place.line)
+            place = Place(
+                place.offset + len(text), place.line + text.count(b"\n"), place.rows + len(labels)
+            )
             if len(labels):
-                found = True
-                yield X, labels
-    if not found:
+                yield X, labels, place
+    if not place.rows:
         raise _no_rows(name)
 
 
@@ -80,12 +109,12 @@ def _whole_lines(pieces, block_bytes: int) -> Iterator[bytearray]:
 # ---------------------------------------------------------------- bytes as they come
 
 
-def _pieces(path, name: str, size: int) -> Iterator[bytes]:
-    """The decompressed bytes of `path`, at most `size` at a time."""
+def _pieces(path, name: str, size: int, start: int) -> Iterator[bytes]:
+    """The decompressed bytes of `path` from number `start` on, at most `size` at a time."""
     with contextlib.ExitStack() as stack:
         with _readable(name):
             source = _opened(path, stack)
-            read = _unpacked(source, stack)
+            read = _unpacked(source, stack, start)
         while True:
             with _readable(name):
                 piece = read(size)
@@ -103,15 +132,28 @@ def _opened(path, stack: contextlib.ExitStack):
     return stack.enter_context(open(path, "rb", buffering=0))
 
 
-def _unpacked(source, stack: contextlib.ExitStack) -> Callable[[int], bytes]:
+def _unpacked(source, stack: contextlib.ExitStack, start: int) -> Callable[[int], bytes]:
     """The reading function of what `source` holds, plain or packed, told by its first bytes."""
     joined = _Joined(source)
     for magic, module in _MAGIC.items():
         if joined.start.startswith(magic):
             buffered = stack.enter_context(io.BufferedReader(joined, READ_BYTES))
             packed = stack.enter_context(module.open(buffered))
-            return lambda size: _unpack(packed, size, module.__name__)
+            read = partial(_unpack, packed, kind=module.__name__)
+            _drop(read, start)
+            return read
+    if start:
+        joined.go_to(start)
     return joined.take
+
+
+def _drop(read: Callable[[int], bytes], size: int) -> None:
+    """Read `size` bytes and forget them."""
+    while size:
+        piece = read(min(size, READ_BYTES))
+        if not piece:
+            raise ValueError("the file is shorter than it was")
+        size -= len(piece)
 
 
 def _unpack(packed, size: int, kind: str) -> bytes:
@@ -129,6 +171,7 @@ class _Joined(io.RawIOBase):
     def __init__(self, source):
         # Not read1 as a rule: of a non-blocking file it may say b"" before the end. A terminal
         # has to be asked once, or two ^D would be needed.
+        self.source = source
         interactive = getattr(source, "isatty", bool)() and hasattr(source, "read1")
         self.more = source.read1 if interactive else source.read
         self.start = b""
@@ -150,6 +193,10 @@ class _Joined(io.RawIOBase):
             return self.fresh(size)
         piece, self.start = self.start[:size], self.start[size:]
         return piece
+
+    def go_to(self, offset: int) -> None:
+        self.source.seek(offset)
+        self.start = b""
 
     def readable(self) -> bool:
         return True

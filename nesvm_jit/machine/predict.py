@@ -1,13 +1,18 @@
 """Prediction from file to file, block by block."""
 
+import contextlib
+import itertools
+from collections.abc import Generator
+
 import numpy as np
 
 from ..errors import FormatError, InputError
 from ..files import predictions
+from ..files.ondisk import is_matrix, open_matrix
 from ..files.stream import libsvm_blocks
 from ..files.text import display_name, writing
 from ..files.training import kernel_columns
-from ..matrix import as_matrix
+from ..matrix import Matrix, as_matrix, as_scipy
 from .machine import Machine, load_model
 
 WHAT = ("labels", "probabilities", "scores")
@@ -20,20 +25,40 @@ def predict_file(test_file, model_file, output_file, what: str = "labels") -> tu
         raise InputError(
             f"{display_name(model_file)}: the model has no probabilities; train it with -b 1"
         )
+    with contextlib.closing(_blocks(test_file, machine)) as blocks:
+        first = next(blocks)  # a file that cannot be read leaves the output as it is
+        with writing(output_file) as f:
+            return _write_lines(f, machine, itertools.chain([first], blocks), what)
+
+
+def _write_lines(f, machine: Machine, blocks, what: str) -> tuple[int, int]:
     n = correct = 0
-    blocks = libsvm_blocks(test_file, zero_based=machine.record.kernel == "precomputed")
-    block = next(blocks, None)  # a file that cannot be read leaves the output as it is
-    with writing(output_file) as f:
-        if what == "probabilities":
-            f.write(predictions.label_header(machine.classes))
-        while block is not None:
-            X, y = block
-            X = as_matrix(_columns(X, machine, test_file))
-            labels, lines = _lines(machine, X, what)
-            f.write(lines)
-            n, correct = n + len(y), correct + int(np.count_nonzero(labels == y))
-            block = next(blocks, None)
+    if what == "probabilities":
+        f.write(predictions.label_header(machine.classes))
+    for X, y in blocks:
+        labels, lines = _lines(machine, X, what)
+        f.write(lines)
+        n, correct = n + len(y), correct + int(np.count_nonzero(labels == y))
     return n, correct
+
+
+def _blocks(path, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None, None]:
+    """Rows and labels of LIBSVM text or an on-disk matrix, a part at a time."""
+    precomputed = machine.record.kernel == "precomputed"
+    if not is_matrix(path):
+        for text, y in libsvm_blocks(path, zero_based=precomputed):
+            yield as_matrix(_columns(text, machine, path)), y
+        return
+    stored = open_matrix(path)
+    if precomputed and stored.first_index != 0:
+        raise FormatError(
+            f"{stored.name}: a precomputed kernel needs 0:serial in every row, this matrix was "
+            "converted from indices that count from 1"
+        )
+    with contextlib.closing(stored.blocks()) as parts:
+        for lo, hi, X in parts:
+            rows = as_matrix(_columns(as_scipy(X), machine, path)) if precomputed else X
+            yield rows, stored.read_labels(lo, hi)
 
 
 def _lines(machine: Machine, X, what: str) -> tuple[np.ndarray, bytes]:
