@@ -25,12 +25,29 @@ from .progress import Progress
     help="Cross-validate with N stratified folds instead of writing a model.",
 )
 @options.data
+@click.option(
+    "--stream",
+    is_flag=True,
+    help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
+)
 @options.threads
 @options.quiet
 @options.as_json
-def train(training_file, model_file, folds, features, float32, warm_start, quiet, as_json, **given):
-    """Train a machine on TRAINING_FILE (LIBSVM text, compressed or not, `-` for standard input)
-    and write it to MODEL_FILE (default: the file's name with `.model`, in this folder).
+def train(
+    training_file,
+    model_file,
+    folds,
+    features,
+    float32,
+    stream,
+    warm_start,
+    quiet,
+    as_json,
+    **given,
+):
+    """Train a machine on TRAINING_FILE (LIBSVM text, compressed or not, `-` for standard input, or
+    an on-disk matrix made by `convert`) and write it to MODEL_FILE (default: the file's name with
+    `.model`, in this folder).
 
     \b
     Training ends when the certified duality gap of the true problem is below the
@@ -61,10 +78,12 @@ def train(training_file, model_file, folds, features, float32, warm_start, quiet
         options.require_another_file("MODEL_FILE", target, training_file)
         _require_writable(target)
     start = time.perf_counter()
-    X, y = read_training(training_file, settings["kernel"], features, float32)
+    X, y = read_training(training_file, settings["kernel"], features, float32, stream)
+    if y is None and folds:
+        raise click.UsageError("--folds needs rows in memory, these stay on disk")
     seconds = {"read": time.perf_counter() - start}
     silent = quiet or as_json
-    if not silent and settings["kernel"] != "precomputed":
+    if not silent and y is not None and settings["kernel"] != "precomputed":
         for hint in report.scaling_hints(X):
             click.echo(f"nesvm-jit: hint: {hint}", err=True)
     began = time.perf_counter()

@@ -15,11 +15,12 @@ from ..binary import Solution, Start, require_memory, solve_problem
 from ..errors import InputError, NesvmError
 from ..jit import one_blas_thread
 from ..machine.machine import Machine
+from ..machine.streamed import class_costs
 from ..machine.train import linear_machine
 from ..matrix import Size
 from ..models import MODELS
 from ..models.problem import LinearProblem
-from ..settings import Settings, positive
+from ..settings import Settings
 from .holder import LostPartError, Recipe, Summary, Task, summarise
 from .pieces import array_pieces, file_pieces, grouped
 from .remote import Cluster, RemoteData, RemoteParts
@@ -189,13 +190,8 @@ def _solved(rows: Rows, task: Task, settings: Settings) -> Solution:
 
 
 def _costs(C: float, labels: list[float], weights: Mapping[float, float] | None) -> dict:
-    costs = dict.fromkeys(labels, float(C))
-    for label, weight in (weights or {}).items():
-        if label not in costs:
-            raise InputError(f"class_weight must map labels to weights, got label {label!r:.60}")
-        positive(f"class_weight of {label}", weight, zero=True)
-        costs[label] *= weight
-    return costs
+    order = np.array(labels)
+    return dict(zip(labels, class_costs(C, weights, order, np.ones(len(order))), strict=True))
 
 
 def _shown(labels: list[float]) -> str:

@@ -136,9 +136,12 @@ class OnDisk:
         With `reuse` two buffers take turns: a block is good until the next one is asked for.
         """
         cuts = self.cuts(block_bytes).tolist()
-        return self._read_ahead(list(pairwise(cuts)), reuse)
+        return self.ranges(list(pairwise(cuts)), reuse)
 
-    def _read_ahead(self, ranges, reuse: bool):
+    def ranges(
+        self, ranges: list[tuple[int, int]], reuse: bool = False
+    ) -> Generator[tuple[int, int, Csr], None, None]:
+        """(lo, hi, rows lo..hi) of every range, read ahead as in `blocks`."""
         turns = [Buffers(), Buffers()] if reuse else [None, None]
         with ThreadPoolExecutor(1, "nesvm-jit-read") as pool:
             ahead = pool.submit(self.read, *ranges[0], turns[0])

@@ -3,12 +3,24 @@
 import numpy as np
 
 from ..errors import FormatError, InputError
+from ..jit import memory_bytes
+from ..matrix import as_scipy
 from .libsvm import read_libsvm
+from .ondisk import is_matrix, open_matrix
 from .text import display_name
 
+IN_MEMORY = 0.4  # of the memory may be taken by rows
 
-def read_training(path, kernel: str, n_features: int | None, float32: bool):
-    """The rows and labels of a training file; of a precomputed kernel, the square matrix."""
+
+def read_training(path, kernel: str, n_features: int | None, float32: bool, stream: bool = False):
+    """The rows and labels of a training file; of a precomputed kernel, the square matrix. An
+    on-disk matrix that is to be streamed, or is too large for the memory, stays where it is."""
+    if is_matrix(path):
+        return _read_matrix(path, kernel, n_features, float32, stream)
+    if stream:
+        raise InputError(
+            f"{display_name(path)}: only an on-disk matrix can be streamed; convert it"
+        )
     dtype = np.float32 if float32 else np.float64
     if kernel != "precomputed":
         return read_libsvm(path, n_features, dtype)
@@ -27,6 +39,19 @@ def read_training(path, kernel: str, n_features: int | None, float32: bool):
             f"got {K.shape[1]}"
         )
     return K, y
+
+
+def _read_matrix(path, kernel: str, n_features: int | None, float32: bool, stream: bool):
+    matrix = open_matrix(path)
+    if kernel == "precomputed":
+        raise InputError("a precomputed kernel must be text, got an on-disk matrix")
+    if n_features not in (None, matrix.n_cols):
+        raise InputError(f"{matrix.name} has {matrix.n_cols} features, got {n_features}")
+    if float32 and matrix.dtype != np.float32:
+        raise InputError(f"{matrix.name} holds {matrix.dtype}; convert it with --float32")
+    if stream or matrix.nbytes > IN_MEMORY * memory_bytes():
+        return matrix, None
+    return as_scipy(matrix.read(0, matrix.n_rows)), matrix.labels
 
 
 def kernel_columns(X, path) -> np.ndarray:

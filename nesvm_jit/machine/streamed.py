@@ -1,12 +1,13 @@
 """Training on a matrix that stays on disk: linear machines, and Nyström's."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from ..binary import Solution, Start, require_memory, solve_problem
+from ..binary import Solution, Start, costs, require_memory, solve_problem
 from ..errors import InputError
 from ..files.ondisk import OnDisk
 from ..jit import one_blas_thread
@@ -16,13 +17,13 @@ from ..models.part import Part
 from ..models.problem import LinearProblem
 from ..models.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..nystroem import Landmarks, landmarks_on_disk
-from ..settings import Settings
+from ..settings import Settings, one_of
 from .machine import Machine
 from .multiclass import class_order
 
 
 def train_streamed(
-    matrix: OnDisk, settings: Settings, multiclass: str | None, class_costs: Any
+    matrix: OnDisk, settings: Settings, multiclass: str | None, cost_of: Any
 ) -> Machine:
     """One class against the rest; a pass reads the matrix once."""
     from .train import linear_machine, machine_of_landmarks
@@ -35,17 +36,28 @@ def train_streamed(
     order, which = _classes(matrix)
     if len(order) < 2:
         raise InputError(f"{matrix.name}: labels must be of at least 2 classes, got {order[0]:g}")
-    costs = class_costs(order, np.bincount(which, minlength=len(order)))
+    per_class = cost_of(order, np.bincount(which, minlength=len(order)))
     with one_blas_thread():
         if settings.approx is None:
-            found = _solved(Streamed(matrix), order, which, costs, settings)
+            found = _solved(Streamed(matrix), order, which, per_class, settings)
             return linear_machine(settings, order, matrix.n_cols, found)
         marks = landmarks_on_disk(matrix, settings)
         data = Mapped(matrix, partial(features, marks), marks.rank, marks.dtype)
         plain = replace(settings, kernel="linear", approx=None, landmarks=None)
-        found = _solved(data, order, which, costs, plain)
+        found = _solved(data, order, which, per_class, plain)
         labels = order[which[marks.numbers]]
         return machine_of_landmarks(settings, order, marks, labels, found)
+
+
+def class_costs(
+    C: float, class_weight: Mapping[float, float] | str | None, order: np.ndarray, sizes: np.ndarray
+) -> np.ndarray:
+    """The cost of a row of each class."""
+    n = int(sizes.sum())
+    if isinstance(class_weight, str):
+        one_of("class_weight", class_weight, ("balanced",))
+        return C * n / (len(order) * sizes)
+    return costs(C, order, order, None, class_weight)
 
 
 def features(marks: Landmarks, X: Any) -> np.ndarray:

@@ -13,6 +13,7 @@ from scipy.sparse import csr_matrix
 from .. import __version__
 from ..binary import Solution, Start, costs, solve_checked
 from ..errors import InputError
+from ..files.ondisk import OnDisk
 from ..files.record import ModelRecord
 from ..jit import get_threads, one_blas_thread
 from ..kernelised import SharedMatrix, budget_bytes, gamma_of, shared_matrix, solve_kernel
@@ -25,6 +26,7 @@ from .folds import stratified_folds
 from .machine import Machine
 from .multiclass import class_order, pairs
 from .parallel import run_all
+from .streamed import class_costs, train_streamed
 
 CALIBRATION_FOLDS = 5  # as in LIBSVM
 SMALL_CELLS = 200_000  # of an average sub-problem: the pairs of scene15 take 0.15 s, in threads 0.2
@@ -41,7 +43,7 @@ class Problem:
 
 def train(
     X: Any,
-    y: Any,
+    y: Any = None,
     model: str = "csvm",
     kernel: str = "linear",
     C: float = 1.0,
@@ -66,9 +68,22 @@ def train(
     scores, folds drawn by `seed`. class_weight maps labels to weights, or "balanced". `classes`
     fixes the order of the classes, else it is LIBSVM's. `warm` is a linear machine of the same
     shape to start from; one that was trained with `keep_duals` on the same rows saves the most.
-    The other settings are those of `nesvm_jit.Settings`.
+    The other settings are those of `nesvm_jit.Settings`. X may be an on-disk matrix, which has
+    labels of its own and is read again in every pass.
     """
     checked = Settings(model, kernel, C, bias, solver, tol, seed=seed, **settings)
+    if isinstance(X, OnDisk):
+        given = {
+            "y": y is not None,
+            "probability": probability,
+            "sample_weight": sample_weight is not None,
+            "classes": classes is not None,
+            "warm": warm is not None,
+            "keep_duals": keep_duals,
+        }
+        for name in (name for name, value in given.items() if value):
+            raise InputError(f"{name} is for rows in memory, X is on disk")
+        return train_streamed(X, checked, multiclass, partial(class_costs, C, class_weight))
     X = as_matrix(X)
     n, p = shape(X)
     y = as_vector("y", y, n)
