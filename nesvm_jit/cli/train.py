@@ -8,13 +8,14 @@ import time
 import click
 
 from ..errors import NesvmError
-from . import options
+from . import fitting, options
 from .progress import Progress
 
 
 @click.command()
 @click.argument("training_file")
 @click.argument("model_file", required=False)
+@click.argument("more", nargs=-1, metavar="")
 @options.problem
 @options.solver
 @click.option(
@@ -30,16 +31,33 @@ from .progress import Progress
     is_flag=True,
     help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
 )
+@click.option(
+    "--dask",
+    metavar="ADDRESS",
+    help="Train on the workers of the dask scheduler at ADDRESS, or on worker processes of this "
+    "machine ('local'): all arguments are then data files that the workers can read.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Worker processes of --dask local (default: one per thread).",
+)
+@click.option("-o", "--output", metavar="MODEL", help="The model file, also with --dask.")
 @options.threads
 @options.quiet
 @options.as_json
 def train(
     training_file,
     model_file,
+    more,
     folds,
     features,
     float32,
     stream,
+    dask,
+    workers,
+    output,
     warm_start,
     quiet,
     as_json,
@@ -59,6 +77,7 @@ def train(
       nesvm-jit train -t rbf -g 0.01 -b 1 usps.xz   RBF, with probabilities
       nesvm-jit train -s lpsvm -e 1e-4 --json a9a   l1 norm, facts as JSON
       nesvm-jit train -v 5 a9a                    cross-validation accuracy
+      nesvm-jit train --dask local -o big.model part1 part2   on worker processes
     """
     from .. import report
     from ..files.training import read_training
@@ -67,6 +86,20 @@ def train(
     from ..machine.train import train as fit
 
     settings = options.training_options(given)
+    data = [training_file, *([model_file] if model_file else []), *more]
+    if dask:
+        fitting.require_distributable(
+            settings,
+            {"--folds": folds, "--warm-start": warm_start, "--stream": stream},
+        )
+        model_file = None
+    elif len(data) > 2:
+        raise click.UsageError(f"one TRAINING_FILE and one MODEL_FILE, got {len(data)} files")
+    elif workers:
+        raise click.UsageError("--workers is for --dask local")
+    if output and model_file:
+        raise click.UsageError("the model file is given twice, by MODEL_FILE and --output")
+    model_file = model_file or output
     if folds and warm_start:
         raise click.UsageError("--warm-start and --folds do not go together")
     warm = load_model(warm_start) if warm_start else None
@@ -75,10 +108,12 @@ def train(
     if target:
         if as_json and options.is_stdout(target):
             raise click.UsageError("--json and a MODEL_FILE of - both need standard output")
-        options.require_another_file("MODEL_FILE", target, training_file)
+        options.require_another_file("MODEL_FILE", target, *(data if dask else [training_file]))
         _require_writable(target)
     start = time.perf_counter()
-    X, y = read_training(training_file, settings["kernel"], features, float32, stream)
+    X = y = None
+    if not dask:
+        X, y = read_training(training_file, settings["kernel"], features, float32, stream)
     if y is None and folds:
         raise click.UsageError("--folds needs rows in memory, these stay on disk")
     seconds = {"read": time.perf_counter() - start}
@@ -98,7 +133,11 @@ def train(
             click.echo(f"Cross Validation Accuracy = {100 * found.accuracy:g}%")
         return
     with Progress(settings["tol"], wanted=not silent) as callback:
-        machine = fit(X, y, callback=callback, warm=warm, **settings)
+        if dask:
+            arguments = (data, dask, workers, features, float32)
+            machine = fitting.fit_on_cluster(*arguments, callback, settings)
+        else:
+            machine = fit(X, y, callback=callback, warm=warm, **settings)
     seconds["solve"] = time.perf_counter() - began
     began = time.perf_counter()
     _save(machine, target)

@@ -1,0 +1,225 @@
+"""Rows on dask workers: the result of one machine, and what happens when workers die."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+from nesvm_jit import InputError, NesvmError, convert, solve, train, write_libsvm
+from scipy.sparse import random_array, vstack
+
+from tests.commands import command
+
+pytest.importorskip("distributed")
+from nesvm_jit import distributed
+from nesvm_jit.distributed.holder import Call, Ref
+from nesvm_jit.distributed.log import Log
+from nesvm_jit.distributed.pieces import Text, file_pieces, grouped
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def client():
+    with distributed.connected("local", workers=2) as found:
+        yield found
+
+
+def draw(n=3000, p=30, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = random_array((n, p), density=0.3, format="csr", rng=rng)
+    score = X @ rng.standard_normal((p, classes)) + 0.3 * rng.standard_normal((n, classes))
+    return X, score.argmax(axis=1) + 1.0
+
+
+def binary(**options):
+    X, y = draw(**options)
+    return X, np.where(y == 1.0, 1.0, -1.0)
+
+
+def text(path, X, y):
+    write_libsvm(path, X, y)
+    return str(path)
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("solver", ["nesvm", "homotopy", "newton"])
+@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+def test_the_result_of_one_machine(client, tmp_path, model, solver, bias):
+    X, y = binary()
+    options = {"model": model, "solver": solver, "bias": bias, "max_iter": 200}
+    here = solve(X, y, **options)
+    there = distributed.solve(text(tmp_path / "data", X, y), client=client, n_features=30, **options)
+    assert there.n_iter == here.n_iter
+    assert there.objective == pytest.approx(here.objective, rel=1e-12)
+    assert there.dual_objective == pytest.approx(here.dual_objective, rel=1e-12)
+    np.testing.assert_allclose(there.w, here.w, rtol=1e-9, atol=1e-12 * np.abs(here.w).max())
+    np.testing.assert_allclose(there.alpha, here.alpha, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(there.margins, here.margins, rtol=1e-9, atol=1e-9)
+
+
+def test_files_ranges_matrices_and_arrays_are_the_same_data(client, tmp_path):
+    import dask.array
+
+    X, y = binary()
+    options = {"client": client, "solver": "newton", "n_features": 30}
+    whole = distributed.solve(text(tmp_path / "a", X, y), **options)
+    halves = [text(tmp_path / f"h{k}", X[k::2], y[k::2]) for k in range(2)]
+    convert([str(tmp_path / "a")], str(tmp_path / "matrix"), n_features=30)
+    arrays = dask.array.from_array(X.toarray(), chunks=(700, 10)), dask.array.from_array(y)
+    for found in (
+        distributed.solve(halves, **options),
+        distributed.solve(str(tmp_path / "matrix"), **options),
+        distributed.solve(arrays[0], arrays[1], client=client, solver="newton"),
+    ):
+        assert found.objective == pytest.approx(whole.objective, rel=1e-3)
+        assert found.certified
+
+
+def test_several_classes(client, tmp_path):
+    X, y = draw(classes=3)
+    path = text(tmp_path / "data", X, y)
+    there = distributed.train(path, client=client, solver="newton", class_weight={2.0: 3.0})
+    here = train(X, y, solver="newton", class_weight={2.0: 3.0})
+    np.testing.assert_array_equal(there.classes, here.classes)
+    np.testing.assert_allclose(there.record.weights, here.record.weights, rtol=1e-9, atol=1e-12)
+    assert there.record.extra["n_support"] == here.record.extra["n_support"]
+
+
+@pytest.mark.parametrize("solver", ["newton", "homotopy"])
+def test_a_worker_that_is_killed_costs_time_not_the_result(client, tmp_path, solver):
+    X, y = binary()
+    X, y = vstack([X] * 20, format="csr"), np.tile(y, 20)
+    path = text(tmp_path / "data", X, y)
+    options = {"client": client, "solver": solver, "n_features": 30, "bias": True, "tol": 1e-7}
+    options |= {"max_iter": 60}
+    calm = distributed.solve(path, **options)
+    victims = client.run(os.getpid)
+    seen = []
+
+    def kill(row):
+        seen.append(row["round"])
+        if row["round"] == 5:
+            os.kill(sorted(victims.values())[0], signal.SIGKILL)
+
+    troubled = distributed.solve(path, callback=kill, **options)
+    assert 5 in seen
+    assert troubled.n_iter == calm.n_iter
+    assert np.array_equal(troubled.w, calm.w)
+    assert troubled.gap == calm.gap
+    assert np.array_equal(troubled.alpha, calm.alpha)
+
+
+def test_a_part_that_cannot_be_read_is_one_line(client, tmp_path):
+    X, y = binary()
+    lines = open(text(tmp_path / "data", X, y)).read().splitlines()
+    lines[2500] = "1 3:x"
+    (tmp_path / "data").write_text("\n".join(lines) + "\n")
+    with pytest.raises(NesvmError, match=r"data:2501: value must be a decimal number, got '3:x'"):
+        distributed.solve(str(tmp_path / "data"), client=client)
+    with pytest.raises(NesvmError, match="nothing: cannot be read"):
+        distributed.solve(str(tmp_path / "nothing"), client=client)
+
+
+def test_bad_input_is_one_line(client, tmp_path):
+    X, y = draw(classes=3)
+    path = text(tmp_path / "data", X, y)
+    with pytest.raises(InputError, match="labels must be -1 and"):
+        distributed.solve(path, client=client)
+    with pytest.raises(InputError, match="got label 9"):
+        distributed.train(path, client=client, class_weight={9.0: 1.0})
+    with pytest.raises(InputError, match="needs all rows in memory"):
+        distributed.train(path, client=client, solver="coordinate")
+    with pytest.raises(InputError, match="y must have length 3000"):
+        import dask.array
+
+        distributed.solve(dask.array.from_array(X.toarray()), y[:9], client=client)
+
+
+def test_no_scheduler_and_a_lost_one_are_one_line(tmp_path):
+    from distributed import LocalCluster
+
+    X, y = binary()
+    path = text(tmp_path / "data", X, y)
+    outcome = command("train", "--dask", "127.0.0.1:1", path, "-o", tmp_path / "m")
+    assert outcome.code == 1
+    assert outcome.err.count("\n") == 1
+    assert "no dask scheduler answers there" in outcome.err
+    with LocalCluster(1, threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+
+        def lose(row):
+            if row["round"] == 3:
+                threading.Thread(target=cluster.close, daemon=True).start()
+                time.sleep(2.0)
+
+        with pytest.raises(NesvmError, match="was lost|no worker"):
+            distributed.solve(
+                path, client=cluster.scheduler_address, solver="homotopy", tol=0, callback=lose
+            )
+
+
+def test_on_the_command_line(client, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = draw()
+    paths = [text(tmp_path / f"part{k}", X[k::2], y[k::2]) for k in range(2)]
+    address = client.scheduler.address
+    outcome = command("train", "--dask", address, *paths, "-o", "m.model", "--json")
+    assert outcome.code == 0, outcome
+    assert '"n_samples": 3000' in outcome.out
+    assert command("predict", "part0", "m.model", "out").code == 0
+    for words, what in (
+        (("-t", "rbf"), "linear machines, without --kernel"),
+        (("-v", "3"), "do not go together"),
+        (("--multiclass", "ovo"), "one class against the rest"),
+    ):
+        outcome = command("train", "--dask", address, *words, *paths)
+        assert outcome.code == 2
+        assert what in outcome.err
+    assert command("train", *paths, "third").code == 2
+
+
+# ---------------------------------------------------------------- without a cluster
+
+
+def test_byte_ranges_make_up_the_file(tmp_path):
+    X, y = draw(n=100)
+    path = text(tmp_path / "data", X, y)
+    size = os.path.getsize(path)
+    for count in (1, 2, 7, 200):
+        cuts = [size * k // count for k in range(count + 1)]
+        loaded = [Text(path, a, b).load(30, np.float64) for a, b in zip(cuts, cuts[1:])]
+        np.testing.assert_array_equal(np.concatenate([labels for _, labels in loaded]), y)
+        cells = np.concatenate([part.data for part, _ in loaded])
+        np.testing.assert_array_equal(cells, X.data)
+
+
+def test_pieces_are_shared_out_evenly(tmp_path):
+    X, y = draw(n=1000)
+    path = text(tmp_path / "data", X, y)
+    pieces = file_pieces([path], 4)
+    assert len(pieces) == 4
+    assert [len(g) for g in grouped(pieces, 4)] == [1, 1, 1, 1]
+    assert [len(g) for g in grouped(pieces, 2)] == [2, 2]
+    assert [len(g) for g in grouped(pieces[:1], 4)] == [1]
+
+
+def test_the_log_keeps_what_is_needed_to_repeat():
+    log = Log()
+    w = np.zeros(3)
+    for n in range(200):  # rounds of a gradient method, the best dual point of round 50
+        log.add(Call(2 * n, "sweep", (w, 0.0, 1.0), None, ()))
+        if n == 50:
+            log.add(Call(2 * n + 1, "swept", (), 2 * n + 1, ()))
+    assert [c.method for c in log.calls()] == ["sweep", "swept", "sweep"]
+    log.add(Call(500, "sweep", (w, 0.0, 1.0), None, (101,)))
+    assert [c.number for c in log.calls()] == [500]
+    log.add(Call(501, "place", (w, 0.0, False), None, ()))
+    log.add(Call(502, "stepped", (), 502, ()))
+    log.add(Call(503, "mapped", (len, (Ref(502),), ()), 503, ()))
+    log.add(Call(504, "centre_on", (Ref(503),), None, (502, 503)))
+    log.add(Call(505, "step", (0.0, 1.0), None, ()))
+    assert [c.number for c in log.calls()] == [500, 501, 502, 503, 504, 505]
+    log.add(Call(506, "place", (w, 0.0, False), None, ()))
+    assert [c.number for c in log.calls()] == [500, 506]

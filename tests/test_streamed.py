@@ -1,0 +1,137 @@
+"""Rows that stay on disk lead to the bits that rows in memory lead to."""
+
+import json
+
+import numpy as np
+import pytest
+from nesvm_jit import InputError, convert, open_matrix, train, write_libsvm
+from nesvm_jit.models import blocks
+from scipy.sparse import random_array
+
+from tests.commands import done, refused
+
+ENGINES = ("nesvm", "homotopy", "newton")
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 5_000)
+
+
+def draw(n=400, p=12, classes=2, seed=0):
+    rng = np.random.default_rng(seed)
+    X = random_array((n, p), density=0.3, format="csr", rng=rng)
+    score = X @ rng.standard_normal((p, classes)) + 0.3 * rng.standard_normal((n, classes))
+    return X, score.argmax(axis=1) + 1.0
+
+
+def on_disk(tmp_path, X, y, **options):
+    write_libsvm(tmp_path / "text", X, y)
+    convert([tmp_path / "text"], tmp_path / "matrix", n_features=X.shape[1], **options)
+    return open_matrix(tmp_path / "matrix")
+
+
+def same(a, b):
+    assert np.array_equal(a.record.weights, b.record.weights)
+    assert np.array_equal(a.record.bias, b.record.bias)
+    for mine, other in zip(a.problems, b.problems, strict=True):
+        assert {**mine, "seconds": 0, "why": ""} == {**other, "seconds": 0, "why": ""}
+
+
+@pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
+@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+@pytest.mark.parametrize("solver", ENGINES)
+def test_the_same_bits_as_in_memory(tmp_path, small_blocks, solver, model, bias):
+    X, y = draw()
+    options = {"model": model, "solver": solver, "bias": bias, "max_iter": 300}
+    matrix = on_disk(tmp_path, X, y)
+    same(train(matrix, **options), train(X, y, **options))
+
+
+def test_the_same_bits_in_single_precision_and_for_several_classes(tmp_path, small_blocks):
+    X, y = draw(classes=3)
+    matrix = on_disk(tmp_path, X, y, dtype=np.float32)
+    options = {"solver": "newton", "class_weight": {1.0: 2.0}, "C": 5.0}
+    same(train(matrix, **options), train(X.astype(np.float32), y, **options))
+    same(
+        train(matrix, solver="newton", class_weight="balanced"),
+        train(X.astype(np.float32), y, solver="newton", class_weight="balanced"),
+    )
+
+
+def test_auto_certifies_and_wide_rows_take_gradients(tmp_path, small_blocks):
+    X, y = draw()
+    m = train(on_disk(tmp_path, X, y), tol=1e-6)
+    assert m.gap <= 1e-6
+    assert m.problems[0]["solver"] == "newton"
+    X, y = draw(p=2100)
+    m = train(on_disk(tmp_path, X, y))
+    assert m.gap <= 1e-3
+    assert m.problems[0]["solver"] == "homotopy"
+
+
+def test_a_pass_reads_the_matrix_once(tmp_path, small_blocks, monkeypatch):
+    X, y = draw()
+    matrix = on_disk(tmp_path, X, y)
+    read, real = [], type(matrix).read
+    monkeypatch.setattr(
+        type(matrix), "read", lambda m, lo, hi, *more: read.append(hi - lo) or real(m, lo, hi)
+    )
+    train(matrix, solver="nesvm", bias=False, max_iter=20, tol=0, epsilon=0)
+    # norms, 20 rounds, and at the end the margins, the step at the best point and two values
+    assert sum(read) <= len(y) * 26
+
+
+def test_nystroem_of_rows_on_disk(tmp_path, small_blocks):
+    X, y = draw(classes=3)
+    options = {"kernel": "rbf", "gamma": 0.5, "approx": "nystroem", "landmarks": 50, "C": 10.0}
+    m = train(on_disk(tmp_path, X, y), **options)
+    near = train(X, y, multiclass="ovr", **options)
+    assert m.gap <= 1e-3
+    assert np.mean(m.predict(X) == near.predict(X)) > 0.98
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"kernel": "rbf"}, "a rbf kernel needs all rows in memory"),
+        ({"multiclass": "ovo"}, "one class against the rest"),
+        ({"solver": "coordinate"}, "needs all rows in memory"),
+        ({"probability": True}, "probability is for rows in memory"),
+        ({"class_weight": {7: 1.0}}, "got label 7"),
+    ],
+)
+def test_what_needs_memory_is_refused(tmp_path, options, what):
+    matrix = on_disk(tmp_path, *draw())
+    with pytest.raises(InputError, match=what):
+        train(matrix, **options)
+
+
+def test_one_class_is_refused(tmp_path):
+    X, y = draw()
+    with pytest.raises(InputError, match="at least 2 classes, got 1"):
+        train(on_disk(tmp_path, X, np.ones_like(y)))
+
+
+def test_on_the_command_line(tmp_path, monkeypatch, small_blocks):
+    monkeypatch.chdir(tmp_path)
+    on_disk(tmp_path, *draw())
+    facts = json.loads(done("train", "--stream", "--json", "matrix").out)
+    assert facts["gap"] <= 1e-3
+    assert facts["solver"] == "newton"
+    kept = json.loads(done("train", "--json", "matrix", "other.model").out)
+    assert kept["objective"] == pytest.approx(facts["objective"], rel=2e-3)
+    assert "Accuracy" in done("predict", "matrix", "matrix.model", "out").out
+    assert "only an on-disk matrix" in refused("train", "--stream", "text")
+    assert "stay on disk" in refused("train", "--stream", "-v", "3", "matrix")
+    assert "holds float64" in refused("train", "--float32", "matrix")
+    assert "has 12 features" in refused("train", "--features", "20", "matrix")
+
+
+def test_memory_is_what_the_process_may_have(monkeypatch):
+    import resource
+
+    from nesvm_jit import jit
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (2**30, 2**30))
+    assert jit.memory_bytes() == 2**30
