@@ -157,7 +157,9 @@ def test_predictions_are_those_of_the_text(here, kernel, args, monkeypatch):
     done("convert", "-q", "three", "m")
     text = done("predict", *args, "three", "three.model", "out.text").out
     assert done("predict", *args, "m", "three.model", "out.disk").out == text
-    assert (here / "out.disk").read_bytes() == (here / "out.text").read_bytes()
+    words = [(here / f"out.{kind}").read_text().replace("labels", "0") for kind in ("disk", "text")]
+    got, expected = (np.array(w.split(), dtype=float) for w in words)
+    np.testing.assert_allclose(got, expected, rtol=1e-12)  # BLAS rounds by the shape of a block
 
 
 @pytest.mark.parametrize("features", [2, 4, 9])

@@ -48,9 +48,7 @@ def convert(text_file, binary_dir, features, float32, fresh, quiet, as_json):
             raise
         if sys.stderr.isatty():  # the terminal has written ^C
             click.echo(err=True)
-        error = click.ClickException("interrupted; run it again to go on where it stopped")
-        error.exit_code = 130
-        raise error from None
+        raise InterruptedRun from None
     facts = {
         "n_samples": found.n_rows,
         "n_features": found.n_cols,
@@ -66,6 +64,15 @@ def convert(text_file, binary_dir, features, float32, fresh, quiet, as_json):
             f"{found.n_rows} rows, {found.n_cols} features, {found.n_cells} values: "
             f"{found.nbytes / 1e6:.1f} MB in {binary_dir}"
         )
+
+
+class InterruptedRun(click.ClickException):
+    """Ctrl-C, with a journal to go on from."""
+
+    exit_code = 130
+
+    def __init__(self):
+        super().__init__("interrupted; run it again to go on where it stopped")
 
 
 class Meter:

@@ -61,19 +61,25 @@ def convert(
         resumed = work.begin(resume)
         report = partial(_report, progress, work, sources)
         report()
-        how = (n_features, dtype, zero_based, block_bytes)
-        _write_all(work, _rows_of(sources, inputs, work.done, how), report)
+        read = partial(
+            placed_blocks,
+            n_features=n_features,
+            dtype=dtype,
+            zero_based=zero_based,
+            block_bytes=block_bytes,
+        )
+        _write_all(work, _rows_of(sources, inputs, work.done, read), report)
         width = work.done.n_cols if wanted is None else wanted
         header = work.finish(width, dtype, base)
     nbytes = sum(kind.itemsize * length for kind, length in header.shapes.values())
     return Conversion(header.n_rows, header.n_cols, header.n_cells, nbytes, resumed)
 
 
-def _rows_of(sources: list, inputs: list, done: Done, how: tuple):
+def _rows_of(sources: list, inputs: list, done: Done, read: Callable):
     """(number of the file, matrix, labels, place after them) of all that is not done."""
     for k in range(done.file, len(sources)):
         start = done.place if k == done.file else START
-        with contextlib.closing(placed_blocks(sources[k], *how, start)) as blocks:
+        with contextlib.closing(read(sources[k], start=start)) as blocks:
             for X, labels, place in blocks:
                 yield k, X, labels, place
         if _identity(sources[k]) != inputs[k]:

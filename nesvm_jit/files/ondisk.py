@@ -144,11 +144,16 @@ class OnDisk:
         """(lo, hi, rows lo..hi) of every range, read ahead as in `blocks`."""
         turns = [Buffers(), Buffers()] if reuse else [None, None]
         with ThreadPoolExecutor(1, "nesvm-jit-read") as pool:
-            ahead = pool.submit(self.read, *ranges[0], turns[0])
+
+            def submit(k: int):
+                lo, hi = ranges[k]
+                return pool.submit(self.read, lo, hi, turns[k % 2])
+
+            ahead = submit(0)
             for k, (lo, hi) in enumerate(ranges):
                 X = ahead.result()
                 if k + 1 < len(ranges):
-                    ahead = pool.submit(self.read, *ranges[k + 1], turns[(k + 1) % 2])
+                    ahead = submit(k + 1)
                 yield lo, hi, X
 
     def cuts(self, block_bytes: int = BLOCK_BYTES) -> np.ndarray:

@@ -117,7 +117,7 @@ class Array:
 
     def fill(self, lo: int, out: np.ndarray) -> np.ndarray:
         """Numbers lo, lo + 1, … in `out`."""
-        view, offset = memoryview(out.view(np.uint8)), 0
+        view, offset = out.view(np.uint8).data, 0
         while offset < len(view):
             try:
                 n = self._read_at(lo * self.dtype.itemsize + offset, view[offset:])
@@ -145,5 +145,5 @@ class Array:
         piece = np.empty(min(step, hi - lo), dtype=self.dtype)
         for at in range(lo, hi, step):
             part = self.fill(at, piece[: min(step, hi - at)])
-            crc = zlib.crc32(part.astype(self.dtype.newbyteorder("<"), copy=False), crc)
+            crc = zlib.crc32(part.astype(self.dtype.newbyteorder("<"), copy=False).data, crc)
         return crc

@@ -5,7 +5,7 @@ import io
 import lzma
 import sys
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -56,7 +56,9 @@ def _unplaced(blocks):
             yield X, labels
 
 
-def placed_blocks(path, n_features, dtype, zero_based, block_bytes, start: Place = START):
+def placed_blocks(
+    path, n_features, dtype, zero_based, block_bytes, start: Place = START
+) -> "Generator[tuple[csr_matrix, np.ndarray, Place], None, None]":
     """`libsvm_blocks` from `start` on: (matrix, labels, the place after them)."""
     dtype = as_precision(dtype)
     base = _base(zero_based)
@@ -90,18 +92,18 @@ def _parsed(texts, name, base, limit, n_features, dtype, place):
 
 
 def _whole_lines(pieces, block_bytes: int) -> Iterator[bytearray]:
-    """The pieces put together, cut after the last line end of the piece that fills a block."""
-    block = bytearray()
+    """The pieces put together and cut at the first line end that makes `block_bytes`: where the
+    cuts are depends on the text alone, so that reading on from one finds the others again."""
+    block, searched = bytearray(), block_bytes - 1
     with contextlib.closing(pieces):
         for piece in pieces:
             block += piece
-            after = len(piece) - 1 - piece.rfind(b"\n")
-            if len(block) < block_bytes or after == len(piece):
-                continue
-            rest = block[len(block) - after :]
-            del block[len(block) - after :]
-            yield block
-            block = rest
+            while (end := block.find(b"\n", searched)) >= 0:
+                rest = block[end + 1 :]
+                del block[end + 1 :]
+                yield block
+                block, searched = rest, block_bytes - 1
+            searched = max(searched, len(block))
     if block:
         yield block
 

@@ -123,7 +123,7 @@ class WorkFolder:
         with self._naming_errors():
             for name, part in parts.items():
                 _write(self._files[name], part)
-            crcs = [zlib.crc32(parts[name]) for name in ARRAYS]
+            crcs = [zlib.crc32(parts[name].data) for name in ARRAYS]
             self._blocks.append([len(labels), len(X.data), *crcs])
             done = Done(
                 file,
@@ -194,9 +194,10 @@ class WorkFolder:
         except (OSError, ValueError, KeyError, TypeError):
             return False
         for name, (dtype, length) in header.shapes.items():
-            f = self._files[name] = open(self._array(name), "r+b", buffering=0)  # noqa: SIM115
-            f.truncate(length * dtype.itemsize)
-            f.seek(0, os.SEEK_END)
+            array = open(self._array(name), "r+b", buffering=0)  # noqa: SIM115
+            self._files[name] = array
+            array.truncate(length * dtype.itemsize)
+            array.seek(0, os.SEEK_END)
         self.done, self._blocks = done, facts["blocks"]
         return True
 
@@ -274,7 +275,7 @@ def _lock(file: int) -> bool:
 
 
 def _write(f, part: np.ndarray) -> None:
-    left = memoryview(part.view(np.uint8))
+    left = part.view(np.uint8).data
     while left:
         left = left[f.write(left) :]
 
