@@ -24,22 +24,15 @@ FAR_OFF = 0.3
 def choose(data: Blocks, model: str, warm: bool) -> tuple[str, str]:
     """The engine for a linear problem, started warm or cold, and the reason for it."""
     p = data.size.cols
-    if not data.resident:
-        return _for_passes(p)
     if p > WIDEST and model == "lpsvm":
         return "homotopy", f"{p} features are too many for the Hessian that lpsvm needs"
+    if not data.resident:
+        return "newton", "the rows are not in memory, and newton takes the fewest passes"
     if p > WIDEST:
         return "coordinate", f"{p} features are too many for a Hessian, so row by row"
     if model == "csvm" and not warm and data.size.cells > FEW_CELLS:
         return "chain", ""
     return "newton", f"{p} features are few enough to factorise the Hessian"
-
-
-def _for_passes(p: int) -> tuple[str, str]:
-    """Rows that are not in memory are worked on in passes."""
-    if p <= WIDEST:
-        return "newton", f"a Hessian of {p} features, added up in passes over the rows"
-    return "homotopy", f"{p} features are too many for a Hessian, so gradients, in passes"
 
 
 def patience(size: Size) -> float:
