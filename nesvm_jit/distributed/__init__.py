@@ -21,9 +21,11 @@ from ..matrix import Size
 from ..models import MODELS
 from ..models.problem import LinearProblem
 from ..settings import Settings
-from .holder import LostPartError, Recipe, Summary, Task, summarise
+from .cluster import Cluster, LostPartError
+from .holder import Recipe, Summary, Task
 from .pieces import array_pieces, file_pieces, grouped
-from .remote import Cluster, RemoteData, RemoteParts
+from .remote import RemoteData, RemoteParts
+from .worker import summarise
 
 __all__ = ["connected", "solve", "train"]
 
@@ -94,13 +96,11 @@ class Rows:
         while True:
             names = [name for name, _ in self.sources]
             for name in names:
-                self.cluster.home(name)
+                self.cluster.find_home(name)
             futures = [self.cluster.run(name, summarise, recipe) for name, recipe in self.sources]
             try:
-                return [
-                    self.cluster.result(future, [name])
-                    for future, name in zip(futures, names, strict=True)
-                ]
+                found = zip(futures, names, strict=True)
+                return [self.cluster.result(future, name) for future, name in found]
             except LostPartError:
                 continue
 

@@ -8,15 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import most_threads, one_blas_thread, set_threads
+from ..jit import one_blas_thread
 from ..matrix import Csr, Matrix, Size, shape, size_of
 from ..models.base import Model
 from ..models.blocks import Block, Resident
 from ..models.part import Part
-
-
-class LostPartError(Exception):
-    """This worker does not hold the part that it is asked about: it has been started anew."""
 
 
 class Ref(NamedTuple):
@@ -69,15 +65,12 @@ class Stacked:
     resident = True
 
     def __init__(self, matrices: list[Matrix]):
-        self._parts = [Resident(X) for X in matrices]
-        sizes = [part.size for part in self._parts]
-        rows, cells = sum(s.rows for s in sizes), sum(s.cells for s in sizes)
-        held = sum(s.rows * s.row_bytes for s in sizes)
-        self.size = Size(rows, sizes[0].cols, cells, held // max(1, rows))
-        self.dtype = self._parts[0].dtype
+        parts = [Resident(X) for X in matrices]
+        self.size = _together([part.size for part in parts])
+        self.dtype = parts[0].dtype
         self._blocks = []
         offset = 0
-        for part in self._parts:
+        for part in parts:
             self._blocks += [Block(offset + lo, offset + hi, X) for lo, hi, X in part]
             offset += part.size.rows
         self.bounds = [(block.lo, block.hi) for block in self._blocks]
@@ -86,10 +79,18 @@ class Stacked:
         return iter(self._blocks)
 
 
+def _together(sizes: list[Size]) -> Size:
+    rows = sum(s.rows for s in sizes)
+    held = sum(s.rows * s.row_bytes for s in sizes)
+    width = max(s.cols for s in sizes)
+    return Size(rows, width, sum(s.cells for s in sizes), held // max(1, rows))
+
+
 @dataclass
 class Holder:
     """A part and the vectors that were kept."""
 
+    number: int  # of the part: rows of part k come before those of part k + 1
     part: Part
     vectors: dict[int, Any] = field(default_factory=dict)
     last: tuple[int, Any] = (-1, None)
@@ -101,6 +102,8 @@ class Holder:
             self.vectors.pop(number, None)
         with one_blas_thread():
             found = getattr(self.part, call.method)(*self._resolved(call.args))
+        if call.method == "collected":
+            found = {self.number: found}
         if call.kept_as is not None:
             self.vectors[call.kept_as] = found
             found = None
@@ -108,70 +111,44 @@ class Holder:
         return found
 
     def _resolved(self, args: tuple) -> tuple:
-        return tuple(
-            self.vectors[a.number]
-            if isinstance(a, Ref)
-            else self._resolved(a)
-            if type(a) is tuple
-            else a
-            for a in args
-        )
+        return tuple(self._resolved_one(a) for a in args)
+
+    def _resolved_one(self, a: Any) -> Any:
+        if isinstance(a, Ref):
+            return self.vectors[a.number]
+        return self._resolved(a) if type(a) is tuple else a
 
 
 _rows: dict[str, tuple[list[Matrix], np.ndarray]] = {}
-_holders: dict[str, Holder] = {}
 _lock = threading.Lock()
 
 
-def summarise(name: str, recipe: Recipe) -> Summary:
+def summary_of(name: str, recipe: Recipe) -> Summary:
     """Load the rows of a part and say what they are."""
-    _use_threads_of_worker()
     matrices, labels = _load(name, recipe)
-    sizes = [size_of(X) for X in matrices]
-    seen: dict[float, None] = dict.fromkeys(
-        labels[np.sort(np.unique(labels, return_index=True)[1])]
-    )
-    rows = sum(s.rows for s in sizes)
-    held = sum(s.rows * s.row_bytes for s in sizes)
+    size = _together([size_of(X) for X in matrices])
     dtypes = {(X.data if isinstance(X, Csr) else X).dtype for X in matrices}
-    return Summary(
-        rows,
-        max(s.cols for s in sizes),
-        sum(s.cells for s in sizes),
-        held // max(1, rows),
-        max(dtypes, key=lambda t: t.itemsize),
-        tuple(float(v) for v in seen),
-    )
+    if len(dtypes) > 1:
+        raise InputError(f"all parts must hold numbers of one type, got {sorted(map(str, dtypes))}")
+    first = np.sort(np.unique(labels, return_index=True)[1])
+    seen = tuple(float(v) for v in labels[first])
+    return Summary(size.rows, size.cols, size.cells, size.row_bytes, dtypes.pop(), seen)
 
 
-def build(name: str, rows: str, recipe: Recipe, width: int, task: Task, log: list[Call]) -> Any:
-    """Make a part, perhaps not for the first time: then the calls it answered are made again."""
-    _use_threads_of_worker()
+def holder_of(number: int, rows: str, recipe: Recipe, width: int, task: Task) -> Holder:
+    """A part as it is before the first call."""
     matrices, labels = _load(rows, recipe)
     y = np.where(labels == task.positive, 1.0, -1.0)
     c = np.zeros(len(labels))
     for label, cost in task.costs.items():
         c[labels == label] = cost
     with one_blas_thread():
-        part = Part(Stacked([_widened(X, width) for X in matrices]), y, c, task.model, task.bias)
-    holder = Holder(part)
-    for call in log:
-        holder.answer(call)
-    _holders[name] = holder
-    return part.facts
+        data = Stacked([_widened(X, width) for X in matrices])
+        return Holder(number, Part(data, y, c, task.model, task.bias))
 
 
-def answer(name: str, call: Call) -> Any:
-    """The result of a call."""
-    holder = _holders.get(name)
-    if holder is None:
-        raise LostPartError(name)
-    return holder.answer(call)
-
-
-def forget(name: str) -> None:
-    """Let go of a part, or of rows."""
-    _holders.pop(name, None)
+def forget_rows(name: str) -> None:
+    """Let go of rows."""
     _rows.pop(name, None)
 
 
@@ -183,22 +160,17 @@ def joined(a: Any, b: Any) -> Any:
         return a.joined(b)
     if isinstance(a, tuple):
         return tuple(joined(x, y) for x, y in zip(a, b, strict=True))
-    return a + b
-
-
-def appended(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Vectors of two parts as one."""
-    return np.concatenate([a, b])
+    return a | b if isinstance(a, dict) else a + b
 
 
 def _load(name: str, recipe: Recipe) -> tuple[list[Matrix], np.ndarray]:
     with _lock:
         if name not in _rows:
             found = [piece.load(recipe.n_features, recipe.dtype) for piece in recipe.pieces]
-            matrices = [X for X, _ in found if shape(X)[0]]
-            if not matrices:
+            found = [(X, labels) for X, labels in found if shape(X)[0]]
+            if not found:
                 raise InputError("a part of the data has no rows; use fewer workers")
-            _rows[name] = matrices, np.concatenate([labels for _, labels in found])
+            _rows[name] = [X for X, _ in found], np.concatenate([labels for _, labels in found])
         return _rows[name]
 
 
@@ -208,9 +180,3 @@ def _widened(X: Matrix, width: int) -> Matrix:
     if X.shape[1] != width:
         raise InputError(f"all parts must have {width} columns, got {X.shape[1]}")
     return X
-
-
-def _use_threads_of_worker() -> None:
-    from distributed import get_worker
-
-    set_threads(max(1, min(get_worker().state.nthreads, most_threads())))
