@@ -45,7 +45,7 @@ def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
         return
     if to != "local":
         try:
-            client = Client(to, timeout=10)
+            client = Client(to, timeout=5)
         except (OSError, ValueError, TimeoutError) as e:
             what = " ".join(str(e).split())[:200]
             raise NesvmError(f"{to}: no dask scheduler answers there: {what}") from None
