@@ -1,14 +1,13 @@
 """`nesvm-jit train`."""
 
 import os
-import stat
 import sys
 import time
 
 import click
 
 from ..errors import NesvmError
-from . import options
+from . import options, outputs
 from .progress import Progress
 
 
@@ -25,6 +24,9 @@ from .progress import Progress
     help="Cross-validate with N stratified folds instead of writing a model.",
 )
 @options.data
+@options.plot
+@options.html
+@options.trace
 @options.threads
 @options.quiet
 @options.as_json
@@ -42,6 +44,7 @@ def train(training_file, model_file, folds, features, float32, warm_start, quiet
       nesvm-jit train -t rbf -g 0.01 -b 1 usps.xz   RBF, with probabilities
       nesvm-jit train -s lpsvm -e 1e-4 --json a9a   l1 norm, facts as JSON
       nesvm-jit train -v 5 a9a                    cross-validation accuracy
+      nesvm-jit train --html a9a.html a9a           the run as a page to look at
     """
     from .. import report
     from ..files.training import read_training
@@ -54,12 +57,13 @@ def train(training_file, model_file, folds, features, float32, warm_start, quiet
         raise click.UsageError("--warm-start and --folds do not go together")
     warm = load_model(warm_start) if warm_start else None
     features = warm.n_features if warm and features is None else features
+    pages = {name: given[name] for name in ("plot", "html", "trace") if given[name] is not None}
+    if folds and pages:
+        raise click.UsageError(f"--{next(iter(pages))} and --folds do not go together")
     target = "" if folds else _model_name(training_file, model_file)
     if target:
-        if as_json and options.is_stdout(target):
-            raise click.UsageError("--json and a MODEL_FILE of - both need standard output")
         options.require_another_file("MODEL_FILE", target, training_file)
-        _require_writable(target)
+        outputs.check({"MODEL_FILE": target}, pages, [training_file, warm_start], as_json)
     start = time.perf_counter()
     X, y = read_training(training_file, settings["kernel"], features, float32)
     seconds = {"read": time.perf_counter() - start}
@@ -79,7 +83,7 @@ def train(training_file, model_file, folds, features, float32, warm_start, quiet
             click.echo(f"Cross Validation Accuracy = {100 * found.accuracy:g}%")
         return
     with Progress(settings["tol"], wanted=not silent) as callback:
-        machine = fit(X, y, callback=callback, warm=warm, **settings)
+        machine = fit(X, y, callback=callback, warm=warm, keep_solutions=bool(pages), **settings)
     seconds["solve"] = time.perf_counter() - began
     began = time.perf_counter()
     _save(machine, target)
@@ -90,10 +94,12 @@ def train(training_file, model_file, folds, features, float32, warm_start, quiet
         options.print_json(facts)
     elif not quiet:
         for line in report.training_lines(machine, facts):
-            click.echo(line, err=options.is_stdout(target))
+            click.echo(line, err=any(map(options.is_stdout, [target, *pages.values()])))
     if not silent:
         for line in report.warnings(facts, settings["tol"]):
             click.echo(f"nesvm-jit: {line}", err=True)
+    if pages:
+        outputs.write(pages, machine, X, y, facts, training_file)
     if facts["status"] == "interrupted":
         sys.exit(130)
 
@@ -104,37 +110,6 @@ def _model_name(training_file: str, model_file: str | None) -> str:
     if training_file == "-":
         raise click.UsageError("MODEL_FILE is required when training from standard input")
     return os.path.basename(training_file) + ".model"
-
-
-def _require_writable(target: str) -> None:
-    """Say now, not after hours of training, that the model cannot be written."""
-    if options.is_stdout(target):
-        return
-    from ..files.text import display_name
-
-    why = _obstacle(os.path.realpath(target))
-    if why:
-        raise NesvmError(f"{display_name(target)}: cannot be written: {why}")
-
-
-def _obstacle(target: str) -> str:
-    """Why a file cannot be written; nothing if it can."""
-    folder = os.path.dirname(target)
-    try:
-        exists = stat.S_IFMT(os.stat(target).st_mode)
-    except FileNotFoundError:
-        exists = 0
-    except OSError as e:
-        return str(e.strerror)
-    if exists == stat.S_IFDIR:
-        return "it is a folder"
-    if not os.path.isdir(folder):
-        return "no such folder"
-    if exists and not os.access(target, os.W_OK):
-        return "permission denied"
-    if exists in (0, stat.S_IFREG) and not os.access(folder, os.W_OK):
-        return "permission denied in its folder"  # it is written beside the old one, then renamed
-    return ""
 
 
 def _save(machine, target: str) -> None:

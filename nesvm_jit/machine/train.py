@@ -57,6 +57,7 @@ def train(
     seed: int = 0,
     warm: Machine | None = None,
     keep_duals: bool = False,
+    keep_solutions: bool = False,
     **settings: Any,
 ) -> Machine:
     """A machine for labels of any value and any number of classes.
@@ -66,6 +67,7 @@ def train(
     scores, folds drawn by `seed`. class_weight maps labels to weights, or "balanced". `classes`
     fixes the order of the classes, else it is LIBSVM's. `warm` is a linear machine of the same
     shape to start from; one that was trained with `keep_duals` on the same rows saves the most.
+    `keep_solutions` keeps what every sub-problem went through, for pictures of it.
     The other settings are those of `nesvm_jit.Settings`.
     """
     checked = Settings(model, kernel, C, bias, solver, tol, seed=seed, **settings)
@@ -92,7 +94,9 @@ def train(
         map_ = nystroem(X, checked)
         plain = replace(checked, kernel="linear", approx=None)
         found = replace(job, X=map_.features, settings=plain).run(problems, None)
-        return _approximate_machine(job, how, found, map_)
+        machine = _approximate_machine(job, how, found, map_)
+        machine.solutions = found if keep_solutions else None
+        return machine
     several = len(problems) > 1 or probability
     if several and kernel in ("poly", "rbf") and model != "lpsvm":
         in_pairs = problems[0].rows is not None
@@ -102,6 +106,7 @@ def train(
     machine = _machine(job, how, found)
     if keep_duals:
         machine.duals = [f.solution.alpha / checked.C for f in found]
+    machine.solutions = found if keep_solutions else None
     return machine
 
 
@@ -121,6 +126,7 @@ class Found:
 
     problem: Problem
     solution: Solution
+    costs: np.ndarray  # c of its rows
     seconds: float
     sigmoid: tuple[float, float] | None
 
@@ -183,7 +189,7 @@ class _Job:
         sigmoid = None
         if self.probability:
             sigmoid = self._calibrate(solver, sign, c, _remaining(settings, began), solution)
-        return Found(problem, solution, time.perf_counter() - began, sigmoid)
+        return Found(problem, solution, c, time.perf_counter() - began, sigmoid)
 
     def _kernel_rows(self, rows: np.ndarray | None) -> KernelRows | None:
         """The part of the shared kernel matrix that belongs to these rows."""
