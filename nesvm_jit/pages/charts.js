@@ -64,14 +64,7 @@ function drawBars(chart, state, W) {
   const hi = Math.max(0, ...chart.values);
   const x = scale(lo, hi > lo ? hi : 1, left, W - 14, false);
   const root = svg("g");
-  let free = -Infinity;
-  for (const t of x.ticks(Math.max(2, Math.floor((W - left) / 75)))) {
-    const half = wide(tickText(t)) / 2;
-    root.append(line(x.at(t), 2, x.at(t), bottom, "grid"));
-    if (x.at(t) - half < free || x.at(t) + half > W) continue;
-    root.append(label(x.at(t), bottom + 16, tickText(t), "middle"));
-    free = x.at(t) + half + 6;
-  }
+  ticksBelow(root, x, W, 2, bottom);
   chart.values.forEach((v, i) => {
     const [from, to] = [x.at(Math.min(0, v)), x.at(Math.max(0, v))];
     root.append(
@@ -99,9 +92,10 @@ function drawBars(chart, state, W) {
 
 function drawMatrix(chart, state, W) {
   const n = chart.labels.length;
-  const left = 30 + Math.min(80, Math.max(...chart.labels.map(wide)));
+  const names = 30 + Math.min(80, Math.max(...chart.labels.map(wide)));
   const top = 44;
-  const cell = Math.min((W - left - 6) / n, 96, Math.max(28, 400 / n));
+  const cell = Math.min((W - names - 6) / n, 130, Math.max(28, 420 / n));
+  const left = Math.max(names, (W - n * cell) / 2);
   const H = Math.ceil(top + n * cell + 8);
   const root = svg("g");
   const sums = chart.counts.map((row) => row.reduce((a, b) => a + b, 0));
@@ -129,8 +123,9 @@ function drawMatrix(chart, state, W) {
     }
   });
   root.append(label(left, 14, "decided →", "start", "axis"));
-  const upright = label(11, top + 2, "← true", "end", "axis");
-  upright.setAttribute("transform", `rotate(-90 11 ${top + 2})`);
+  const side = left - names + 11;
+  const upright = label(side, top + 2, "← true", "end", "axis");
+  upright.setAttribute("transform", `rotate(-90 ${side} ${top + 2})`);
   root.append(upright);
   return {
     node: root, H,

@@ -33,32 +33,40 @@ function along(k, n, key) {
   return clamp(k + by, 0, n - 1);
 }
 
-/** Axes, grid and names around a plot; returns the node and both scales. */
-function frame(W, H, xs, ys, names) {
+/** Labels of ticks along the x axis, without those that would overlap or be cut. */
+function ticksBelow(node, x, W, top, bottom) {
+  const ticks = x.ticks(Math.max(3, Math.floor((x.to - x.from) / 60)));
+  const texts = tickTexts(ticks);
+  let free = -Infinity;
+  ticks.forEach((t, k) => {
+    const at = x.at(t);
+    const half = wide(texts[k]) / 2;
+    node.append(line(at, top, at, bottom, "grid"));
+    if (at - half < free || at + half > W) return;
+    node.append(label(at, bottom + 17, texts[k], "middle"));
+    free = at + half + 8;
+  });
+}
+
+/** Axes, grid and names around a plot; returns the node, both scales and the box of the data, which
+ * leaves `strip` pixels above the x axis. */
+function frame(W, H, xs, ys, names, strip = 0) {
+  const floor = H - 42;
   const rows = Math.max(3, Math.floor(H / 55));
-  const probe = scale(...ys.range, 0, 1, ys.log);
-  const left = 22 + Math.max(...probe.ticks(rows).map((t) => wide(tickText(t, ys.log))), 14);
-  const box = { left, right: W - 14, top: 14, bottom: H - 42 };
+  const ticks = scale(...ys.range, 0, 1, ys.log).ticks(rows);
+  const texts = tickTexts(ticks);
+  const box = { left: 26 + Math.max(...texts.map(wide), 14), right: W - 14, top: 14, bottom: floor - strip, floor };
   const x = scale(...xs.range, box.left, box.right, xs.log);
   const y = scale(...ys.range, box.bottom, box.top, ys.log);
   const node = svg("g");
-  for (const t of y.ticks(rows)) {
+  ticks.forEach((t, k) => {
     const at = y.at(t);
-    if (at < box.top - 1 || at > box.bottom + 1) continue;
-    node.append(line(box.left, at, box.right, at, "grid"), label(box.left - 6, at + 4, tickText(t, y.log), "end"));
-  }
-  let free = -Infinity;
-  for (const t of x.ticks(Math.max(2, Math.floor((box.right - box.left) / 75)))) {
-    const text = tickText(t, x.log);
-    const at = x.at(t);
-    const half = wide(text) / 2;
-    node.append(line(at, box.top, at, box.bottom, "grid"));
-    if (at - half < free || at + half > W) continue;
-    node.append(label(at, box.bottom + 17, text, "middle"));
-    free = at + half + 6;
-  }
+    if (at < box.top - 1 || at > box.bottom + 1) return;
+    node.append(line(box.left, at, box.right, at, "grid"), label(box.left - 6, at + 4, texts[k], "end"));
+  });
+  ticksBelow(node, x, W, box.top, floor);
   node.append(
-    line(box.left, box.bottom, box.right, box.bottom, "frame"),
+    line(box.left, floor, box.right, floor, "frame"),
     label((box.left + box.right) / 2, H - 6, names.x, "middle", "axis"),
   );
   const middle = (box.top + box.bottom) / 2;

@@ -56,4 +56,4 @@ def _tile(value: str, name: str) -> str:
 
 
 def _fact(name: str, value: str) -> str:
-    return f'<tr><th scope="row">{html.escape(name)}</th><td>{html.escape(value)}</td></tr>'
+    return f"<div><dt>{html.escape(name)}</dt><dd>{html.escape(value)}</dd></div>"

@@ -1,5 +1,7 @@
 // Curves against time, passes or cost, with bands, levels, stages of μ, errors and marks.
 
+const STRIP = 20; // pixels for the stages of μ
+
 function drawLines(chart, state, W) {
   const H = clamp(Math.round(0.6 * W), 240, 340);
   const axis = chart.axes.find((a) => a.key === state.axis) || chart.axes[0];
@@ -18,6 +20,7 @@ function drawLines(chart, state, W) {
     { range: range(chart.series.flatMap(xsOf), xlog, few), log: xlog },
     { range: range(all, ylog, 0.06), log: ylog },
     { x: axis.label, y: chart.y.label },
+    columns(chart.series[0]).mu ? STRIP : 0,
   );
   const { x, y, box } = f;
   const root = svg("g", {}, f.node);
@@ -35,13 +38,10 @@ function drawLines(chart, state, W) {
     return d;
   };
   stages(root, columns(chart.series[0]), xsOf(chart.series[0]), x, box);
-  if (chart.band) root.append(band(chart, fits, spot));
+  if (chart.band) root.append(band(chart, fits, spot, box));
   for (const level of chart.levels || []) {
     const at = y.at(level.value);
-    root.append(
-      line(box.left, at, box.right, at, "rule"),
-      label(box.right - 4, at - 6, level.label, "end", "halo"),
-    );
+    root.append(line(box.left, at, box.right, at, "rule"));
   }
   chart.series.forEach((s, k) => {
     const style = {
@@ -51,8 +51,10 @@ function drawLines(chart, state, W) {
     if (s.thin) style["stroke-dasharray"] = "5 3";
     if (many && k) style.opacity = 0.4;
     root.append(svg("path", style));
+    const dots = s.dots || (s.y.length < 30 && !s.thin && !many);
+    const size = s.dots ? 3.3 : 2.6;
     s.y.forEach((v, i) => {
-      if (!s.dots || !fits(s, i)) return;
+      if (!dots || !fits(s, i)) return;
       const [px, py] = spot(s, i);
       const e = s.errors && s.errors[i];
       if (number(e)) {
@@ -61,29 +63,28 @@ function drawLines(chart, state, W) {
           root.append(svg("line", { x1: a, y1: b, x2: c, y2: d, stroke: colour(k), opacity: 0.7 }));
         }
       }
-      root.append(svg("circle", { cx: px, cy: py, r: s.dots === "only" ? 3.2 : 3.5, fill: colour(k), opacity: s.dots === "only" ? 0.65 : 1 }));
+      root.append(svg("circle", { cx: px, cy: py, r: size, fill: colour(k), opacity: s.dots === "only" ? 0.65 : 1 }));
     });
   });
   (chart.marks || []).forEach((mark, k) => {
     const s = chart.series[mark.series];
     if (!fits(s, mark.index)) return;
     const [px, py] = spot(s, mark.index);
-    const above = k === 0 ? py - 16 > box.top : py + 30 > box.bottom;
-    const half = wide(mark.label) / 2;
-    root.append(
-      svg("circle", { cx: px, cy: py, r: 8, class: "ring" }),
-      label(clamp(px, box.left + half, box.right - half), above ? py - 14 : py + 24, mark.label, "middle", "strong halo"),
-    );
+    const square = { x: px - 9, y: py - 9, width: 18, height: 18, rx: 2, class: "ring" };
+    root.append(k ? svg("rect", square) : svg("circle", { cx: px, cy: py, r: 8, class: "ring" }));
   });
   return { node: root, H, reader: lineReader(chart, { fits, spot, columns, axis, box }) };
 }
 
-/** The runs of constant μ as a strip above the x axis, the darker the smaller. */
+/** The runs of constant μ as a strip on the x axis, the darker the smaller. */
 function stages(root, columns, xs, x, box) {
-  const mu = columns.mu;
+  const { mu } = columns;
   if (!mu) return;
   const known = mu.filter((m) => number(m) && m > 0);
   const [lo, hi] = [Math.log(Math.min(...known)), Math.log(Math.max(...known))];
+  const top = box.floor - STRIP + 3;
+  root.append(svg("rect", { x: box.left, y: top - 3, width: box.right - box.left, height: STRIP - 1, fill: "var(--card)" }));
+  root.append(label(box.left - 6, top + 11, "μ", "end"));
   for (let i = 0; i < mu.length;) {
     let end = i;
     while (end < mu.length && mu[end] === mu[i]) end++;
@@ -92,24 +93,28 @@ function stages(root, columns, xs, x, box) {
     if (number(mu[i]) && mu[i] > 0 && to > from) {
       const depth = hi > lo ? (hi - Math.log(mu[i])) / (hi - lo) : 0.5;
       root.append(svg("rect", {
-        x: from, width: Math.max(0.8, to - from - 1), y: box.bottom - 7, height: 6,
-        fill: colour(3), opacity: 0.2 + 0.7 * depth,
+        x: from, width: Math.max(0.8, to - from - 1), y: top, height: STRIP - 6, rx: to - from > 6 ? 2 : 0, fill: colour(3), opacity: 0.15 + 0.7 * depth,
       }));
+      const text = format(mu[i], 2);
+      if (wide(text) + 6 < to - from) {
+        const inside = label((from + to) / 2, top + 11, text, "middle", "axis");
+        if (depth > 0.5) inside.setAttribute("style", "fill: var(--card)");
+        root.append(inside);
+      }
     }
     i = end;
   }
-  const ends = hi > lo ? `μ ${format(mu.find((m) => m > 0), 2)} → ${format(known[known.length - 1], 2)}` : `μ ${format(known[0], 2)}`;
-  root.append(label(box.left + 5, box.bottom - 12, ends, "start", "halo"));
 }
 
-function band(chart, fits, spot) {
+/** Between two curves; down to the axis where the lower one has no place on it. */
+function band(chart, fits, spot, box) {
   const [upper, lower] = chart.band.map((k) => chart.series[k]);
   const there = [];
   const back = [];
   upper.y.forEach((_, i) => {
-    if (fits(upper, i) && fits(lower, i)) {
+    if (fits(upper, i) && number(lower.y[i])) {
       there.push(spot(upper, i));
-      back.unshift(spot(lower, i));
+      back.unshift(fits(lower, i) ? spot(lower, i) : [spot(upper, i)[0], box.bottom]);
     }
   });
   const points = [...there, ...back].map((p) => p.map((v) => v.toFixed(1)).join(",")).join(" ");
@@ -157,14 +162,14 @@ function lineReader(chart, { fits, spot, columns, axis, box }) {
       if (i === undefined) return { nodes: [], said: [["no value here", ""]] };
       const lines = shared ? chart.series : [chart.series[s]];
       const [px, py] = at(s, i);
-      const nodes = [line(px, box.top, px, box.bottom, "cursor")];
+      const nodes = [line(px, box.top, px, box.floor, "cursor")];
       const said = [];
       if (!shared && chart.series.length > 1) said.push(["", chart.series[s].name]);
       const here = columns(chart.series[s]);
       for (const a of chart.axes) said.push([a.label, format(here[a.key][i])]);
       for (const t of lines) {
         const e = t.errors && number(t.errors[i]) ? ` ± ${format(t.errors[i], 2)}` : "";
-        said.push([shared ? t.name : chart.y.label, format(t.y[i], 6) + e]);
+        said.push([shared ? t.name : chart.y.label, format(t.y[i], chart.columns ? 6 : 4) + e]);
         if (fits(t, i)) {
           const [cx, cy] = spot(t, i);
           nodes.push(svg("circle", { cx, cy, r: 5, class: "spot", fill: colour(chart.series.length > 8 ? 1 : chart.series.indexOf(t)) }));

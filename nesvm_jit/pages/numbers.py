@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 DIGITS = 6
-BINS = 50  # of a histogram, about
+BINS = 70  # of a histogram, at most
 FAR = 3.0  # times the range of nearly all values: what is farther out is put into the last bins
 
 
@@ -97,12 +97,14 @@ def label(value: float) -> str:
 
 
 def percent(fraction: float, up: bool = False) -> str:
-    """A fraction per hundred, to two digits; rounded up where it is an upper bound."""
+    """A fraction per hundred, to two digits; rounded up where it is an upper bound, then at least
+    to a millionth."""
     if not math.isfinite(fraction):
         return "∞ %"
     value = 100.0 * fraction
     if value == 0.0:
         return "0 %"
+    value = max(value, 1e-6) if up else value
     unit = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
     steps = math.ceil(value / unit - 1e-9) if up else round(value / unit)
     return np.format_float_positional(float(f"{steps * unit:.3g}"), trim="-") + "\u00a0%"

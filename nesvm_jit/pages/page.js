@@ -24,11 +24,16 @@ function choices(title, options, value, chosen) {
   return set;
 }
 
-function toggle(text, value, changed) {
-  const input = element("input", { type: "checkbox" });
-  input.checked = value;
-  input.addEventListener("change", () => changed(input.checked));
-  return element("fieldset", {}, element("label", { class: "choice" }, input, element("span", {}, text)));
+/** Check boxes in a row: [text, value, changed]. */
+function toggles(title, ...boxes) {
+  const set = element("fieldset", {}, element("legend", { class: "hidden" }, title));
+  for (const [text, value, changed] of boxes) {
+    const input = element("input", { type: "checkbox" });
+    input.checked = value;
+    input.addEventListener("change", () => changed(input.checked));
+    set.append(element("label", { class: "choice" }, input, element("span", {}, text)));
+  }
+  return set;
 }
 
 function select(title, names, chosen) {
@@ -50,7 +55,7 @@ class Card {
     this.note = element("p", { class: "note" });
     this.plot = element("div", { class: "plot", tabindex: "0", role: "slider", "aria-label": `${chart.title}: read out with the arrow keys` });
     this.readout = element("p", { class: "readout", "aria-hidden": "true" });
-    this.node = element("article", { class: "card", id: `chart-${chart.id}` }, element("h3", {}, chart.title), this.note,
+    this.node = element("article", { class: `card ${chart.kind}`, id: `chart-${chart.id}` }, element("h3", {}, chart.title), this.note,
       this.controls(), this.legend, this.plot, this.readout, this.table());
     this.listen();
     this.width = 0;
@@ -85,10 +90,12 @@ class Card {
     if (chart.axes && chart.axes.length > 1) {
       node.append(choices("Horizontal axis", chart.axes.map((a) => [a.key, LINEAR[a.key] || a.label]), state.axis, (axis) => this.change({ axis })));
     }
-    if (chart.axes) node.append(toggle("log x", state.xlog, (xlog) => this.change({ xlog })));
+    const boxes = [];
+    if (chart.axes) boxes.push(["log x", state.xlog, (xlog) => this.change({ xlog })]);
     if (chart.kind === "lines" || chart.kind === "histogram") {
-      node.append(toggle("log y", state.ylog, (ylog) => this.change({ ylog })));
+      boxes.push(["log y", state.ylog, (ylog) => this.change({ ylog })]);
     }
+    if (boxes.length) node.append(toggles("Logarithmic axes", ...boxes));
     if (chart.kind === "matrix") {
       node.append(choices("Cells", [["rows", "rows"], ["shares", "% of class"]], "rows", (v) => this.change({ shares: v === "shares" })));
     }
@@ -144,8 +151,10 @@ class Card {
       : chart.series && chart.series.length > 1 && chart.series.length <= 8
         ? chart.series.map((s, k) => [s.name, k, chart.kind === "histogram"])
         : [];
+    for (const level of chart.levels || []) entries.push([level.label, "dashes"]);
+    (chart.marks || []).forEach((mark, k) => entries.push([mark.label, k ? "square" : "ring"]));
     this.legend.replaceChildren(...entries.map(([name, k, box]) =>
-      element("li", {}, element("i", { class: box ? "box" : "", style: `background: ${colour(k)}` }), name)));
+      element("li", {}, element("i", typeof k === "string" ? { class: k } : { class: box ? "box" : "", style: `background: ${colour(k)}` }), name)));
     this.legend.hidden = !entries.length;
   }
 

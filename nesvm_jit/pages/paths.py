@@ -21,7 +21,7 @@ def path_document(
     charts = [_scores(facts), _seconds(facts), _sizes(facts), _gaps(facts)]
     sections = [{"title": "Every cost", "charts": [c for c in charts if c]}]
     if confusion is not None:
-        sections.append({"title": "The test file", "charts": [confusion]})
+        sections.append({"title": "The test file", "charts": [{**confusion, "id": "test"}]})
     if training is not None:
         sections += [{**s, "title": f"All rows: {s['title']}"} for s in training["sections"]]
     return {

@@ -37,9 +37,10 @@ def training_document(machine, X, y, facts: dict[str, Any], title: str) -> dict[
     fitted = [_u_histogram(machine, order), _decision_histogram(machine, y, order)]
     if machine.record.weights is not None:
         fitted.append(_weights(machine, order))
-    fitted.append(confusion)
     if machine.n_features == 2 and machine.record.kernel != "precomputed":
-        fitted.insert(0, plane(machine, X, y))
+        fitted = [plane(machine, X, y), confusion, *fitted]
+    else:
+        fitted.append(confusion)
     return {
         "kind": "train",
         "title": title,
@@ -79,21 +80,21 @@ def _convergence(machine, order: list[int]) -> list[dict[str, Any]]:
     names, largest = problem_names(machine), order[0]
     history = machine.solutions[largest].solution.history
     kept = thinned(len(history["round"]), CURVE)
-    columns = _columns(history, kept)
-    of = f" of {names[largest]}" if len(order) > 1 else ""
+    columns = _columns(machine, history, kept)
+    of = f", class {names[largest]}" if len(order) > 1 else ""
     objective, dual = (history[name][kept] for name in ("objective", "dual"))
-    series = [
+    series: list[dict[str, Any]] = [
         {"name": "objective", "y": plain_list(objective, 8)},
         {"name": "lower bound", "y": plain_list(dual, 8)},
     ]
     smoothed = history["smoothed"][kept]
-    if np.isfinite(smoothed).any() and not np.array_equal(smoothed, objective):
+    if np.isfinite(smoothed).any() and machine.record.model != "lssvm":
         series.append({"name": "smoothed objective", "y": plain_list(smoothed, 8), "thin": True})
     tall = objective[np.isfinite(objective)]
     both = {
         "kind": "lines",
         "id": "objective",
-        "title": f"Objective and lower bound{of}",
+        "title": f"Objective and bound{of}",
         "note": "The optimum lies between the two: in the shaded band.",
         "axes": _axes(columns),
         "y": {"label": "objective", "log": bool(len(tall) and tall.max() > 10 * tall.min() > 0)},
@@ -108,13 +109,13 @@ def _gaps(machine, order: list[int], names: list[str]) -> dict[str, Any]:
     shown = order[:PROBLEMS]
     each = min(CURVE, max(20, CURVES // len(shown)))
     tol = machine.record.extra["tol"]
-    series = []
+    series: list[dict[str, Any]] = []
     for k in shown:
         history = machine.solutions[k].solution.history
         kept = thinned(len(history["round"]), each)
         name = names[k] if len(order) > 1 else "gap"
         gap = plain_list(np.maximum(history["gap"][kept], 1e-17), 4)
-        series.append({"name": name, "y": gap, "columns": _columns(history, kept)})
+        series.append({"name": name, "y": gap, "columns": _columns(machine, history, kept)})
     note = "A proof, not an estimate: (objective − lower bound) / objective."
     if len(order) > len(shown):
         note += f" The {len(shown)} largest of {text(len(order))} sub-problems are shown."
@@ -130,11 +131,11 @@ def _gaps(machine, order: list[int], names: list[str]) -> dict[str, Any]:
     }
 
 
-def _columns(history: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, list]:
+def _columns(machine, history: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, list]:
     """What a curve is drawn against, and μ where there is smoothing."""
     columns = {key: plain_list(history[key][kept], 5) for key, _ in AXES}
     mu = history["mu"][kept]
-    if np.isfinite(mu).any() and (mu > 0).any():
+    if machine.record.model != "lssvm" and np.isfinite(mu).any() and (mu > 0).any():
         columns["mu"] = plain_list(mu, 4)
     return columns
 
@@ -161,16 +162,15 @@ def _u_histogram(machine, order: list[int]) -> dict[str, Any]:
         used = f.costs > 0.0
         u = f.solution.alpha[used] / f.costs[used]
         found = histogram([u]) if square else _in_unit_interval(u)
-        note = "" if square else _ends(u)
-        counts = found.pop("counts")
-        series = [{"name": "rows", "counts": counts[0]}]
-        variants.append({"name": names[k], **found, "series": series, "note": note})
+        found |= {} if square else {"note": _ends(u)}
+        series = [{"name": "rows", "counts": found.pop("counts")[0]}]
+        variants.append({"name": names[k], **found, "series": series})
     heights = variants[0]["series"][0]["counts"]
     return {
         "kind": "histogram",
         "id": "u",
         "title": "Dual weights u = α/c",
-        "note": "Twice how far a row is from its aim, ±1, with the sign of being short of it.",
+        "note": "Twice what a row lacks to its aim, ±1; negative where it is beyond.",
         "x": {"label": "u = α/c", "range": None if square else [0, 1]},
         "y": {
             "label": "rows",
@@ -204,6 +204,9 @@ def _ends(u: np.ndarray) -> str:
 
 def _decision_histogram(machine, y: np.ndarray, order: list[int]) -> dict[str, Any]:
     names = problem_names(machine)
+    margin = (
+        "±1 is the aim" if machine.record.model == "lssvm" else "between −1 and 1 is the margin"
+    )
     variants = []
     for k in order[:VARIANTS]:
         f, sides = machine.solutions[k], machine.problems[k]["classes"]
@@ -219,7 +222,7 @@ def _decision_histogram(machine, y: np.ndarray, order: list[int]) -> dict[str, A
         "kind": "histogram",
         "id": "decision",
         "title": "Decision values by class",
-        "note": "A value above 0 is decided for the first class; between −1 and 1 is the margin.",
+        "note": f"A value above 0 is decided for the first class; {margin}.",
         "x": {"label": "decision value", "range": None},
         "y": {"label": "rows", "log": False},
         "rules": [-1, 0, 1],

@@ -14,7 +14,7 @@ from .paths import path_document
 FORMATS = ("png", "svg", "pdf")
 COLOURS = ("#1f62c4", "#c4500c", "#1a7a4b", "#8441b5", "#b8295f", "#0e7c86", "#7a6a00", "#6b7480")
 INK, SOFT, LIGHT = "#1b2027", "#56606b", "#e7e7e2"
-STYLE = {
+STYLE: Any = {
     "font.size": 9.0,
     "axes.titlesize": 10.5,
     "axes.titleweight": "bold",
@@ -66,12 +66,17 @@ def plot(document: dict[str, Any], path) -> None:
     rows = -(-len(panels) // columns)
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph")  # of names in other scripts
-        figure = Figure(figsize=(5.0 * columns, 3.9 * rows + 0.9), layout="constrained", dpi=110)
-        figure.get_layout_engine().set(w_pad=0.12, h_pad=0.1, wspace=0.02, hspace=0.03)
-        heading = (
-            f"{document['title']}\n{document['subtitle']}\n{document['certificate']['sentence']}"
+        wide, high = 5.0 * columns, 3.9 * rows + 1.0
+        figure = Figure(figsize=(wide, high), dpi=110)
+        _heading(figure, document, high)
+        figure.subplots_adjust(
+            left=0.8 / wide,
+            right=1 - 0.2 / wide,
+            bottom=0.55 / high,
+            top=1 - 1.35 / high,
+            wspace=0.2,
+            hspace=0.3,
         )
-        figure.suptitle(heading, fontsize=11, ha="left", x=0.012, color=INK, parse_math=False)
         for k, (chart, axis) in enumerate(panels):
             _DRAW[chart["kind"]](figure.add_subplot(rows, columns, k + 1), chart, axis)
         with writing(path) as f:
@@ -81,6 +86,17 @@ def plot(document: dict[str, Any], path) -> None:
 def plot_path(facts: dict[str, Any], path, title: str = "path") -> None:
     """Draw a path over costs from `PathResult.facts()`."""
     plot(path_document(facts, title), path)
+
+
+def _heading(figure, document: dict[str, Any], high: float) -> None:
+    certificate = document["certificate"]
+    proved = COLOURS[2 if certificate["certified"] else 1]
+    for text, inches, look in (
+        (document["title"], 0.4, {"fontsize": 15, "weight": "bold", "color": INK}),
+        (document["subtitle"], 0.67, {"fontsize": 10, "color": SOFT}),
+        (certificate["sentence"], 0.93, {"fontsize": 10.5, "weight": "bold", "color": proved}),
+    ):
+        figure.text(0.012, 1 - inches / high, text, parse_math=False, **look)
 
 
 def _panels(document: dict[str, Any]) -> list[tuple[dict[str, Any], str]]:
@@ -107,6 +123,8 @@ def _numbers(values) -> np.ndarray:
 
 
 def _lines(ax, chart: dict[str, Any], key: str) -> None:
+    from matplotlib.ticker import MaxNLocator
+
     axis = next(a for a in chart["axes"] if a["key"] == key)
     many = len(chart["series"]) > len(COLOURS)
     columns = [s.get("columns") or chart["columns"] for s in chart["series"]]
@@ -127,35 +145,29 @@ def _lines(ax, chart: dict[str, Any], key: str) -> None:
         upper, lower = (_numbers(chart["series"][k]["y"]) for k in chart["band"])
         ax.fill_between(_numbers(columns[0][key]), lower, upper, color=COLOURS[2], alpha=0.16, lw=0)
     for level in chart.get("levels", ()):
-        ax.axhline(level["value"], color=SOFT, ls=(0, (4, 3)), lw=1)
-        at = (0.99, level["value"])
-        ax.annotate(
-            *(level["label"], at, (0, 3)),
-            xycoords=ax.get_yaxis_transform(),
-            textcoords="offset points",
-            ha="right",
-            fontsize=8,
-            color=SOFT,
-        )
+        look = {"color": SOFT, "ls": (0, (4, 3)), "lw": 1}
+        ax.axhline(level["value"], label=level["label"], **look)
     ax.set_xscale("log" if axis["log"] else "linear")
     ax.set_yscale("log" if chart["y"]["log"] else "linear")
     _stages(ax, columns[0], key)
     for k, mark in enumerate(chart.get("marks", ())):
         s = mark["series"]
         at = columns[s][key][mark["index"]], chart["series"][s]["y"][mark["index"]]
-        ax.plot(*at, "o", ms=11, mfc="none", mec=INK, mew=1.5)
-        where = (0, -18 if k else 11)
-        ax.annotate(
-            mark["label"], at, where, textcoords="offset points", ha="center", weight="bold"
-        )
+        ax.plot(*at, "s" if k else "o", ms=11, mfc="none", mec=INK, mew=1.5, label=mark["label"])
     _names(ax, chart, axis["label"])
-    if 1 < len(chart["series"]) <= len(COLOURS):
-        handles, names = ax.get_legend_handles_labels()
-        ax.legend(handles[::-1], names[::-1])
+    if not axis["log"]:
+        ax.xaxis.set_major_locator(MaxNLocator(6, integer=key == "round"))
+    handles, names = ax.get_legend_handles_labels()
+    curves = [s["name"] for s in chart["series"]]
+    hidden = curves if len(curves) == 1 or many else []
+    shown = {n: h for n, h in zip(names, handles, strict=True) if n not in hidden}
+    order = [n for n in curves if n in shown] + [n for n in shown if n not in curves]
+    if shown:
+        ax.legend([shown[name] for name in order], order)
 
 
 def _stages(ax, columns: dict[str, list], key: str) -> None:
-    """Runs of constant μ as a strip above the axis, the darker the smaller."""
+    """Runs of constant μ as a strip on the axis, the darker the smaller."""
     if "mu" not in columns:
         return
     mu, x = _numbers(columns["mu"]), _numbers(columns[key])
@@ -163,17 +175,23 @@ def _stages(ax, columns: dict[str, list], key: str) -> None:
     lo, hi = np.log(known.min()), np.log(known.max())
     starts = np.append(0, np.flatnonzero(np.diff(mu)) + 1)
     ends = np.append(starts[1:], len(mu)) - 1
+    strip = ax.inset_axes((0.0, 0.0, 1.0, 0.06), sharex=ax)
+    whole = float(np.nanmax(x) - np.nanmin(x)) or 1.0
     for a, b in zip(starts, ends, strict=True):
         if mu[a] > 0:
             depth = (hi - np.log(mu[a])) / (hi - lo) if hi > lo else 0.5
-            ax.axvspan(
-                *(x[max(0, a - 1)], x[b], 0.0, 0.022),
-                color=COLOURS[3],
-                alpha=0.2 + 0.7 * depth,
-                lw=0,
-            )
-    ends_at = f"μ {known[0]:.2g} → {known[-1]:.2g}" if hi > lo else f"μ {known[0]:.2g}"
-    ax.text(0.01, 0.035, ends_at, transform=ax.transAxes, fontsize=8, color=SOFT)
+            since, to = x[max(0, a - 1)], x[b]
+            strip.axvspan(since, to, color=COLOURS[3], alpha=0.15 + 0.7 * depth, lw=0)
+            if (to - since) / whole > 0.09:
+                ink = "white" if depth > 0.5 else INK
+                middle = ((since + to) / 2, 0.45)
+                strip.text(*middle, f"{mu[a]:.2g}", ha="center", va="center", color=ink, fontsize=7)
+    strip.set_yticks([0.5], ["μ"])
+    strip.tick_params(length=0, labelbottom=False)
+    strip.grid(visible=False)
+    strip.spines[:].set_visible(False)
+    bottom, top = (ax.transLimits.inverted().transform((0, y))[1] for y in (-0.08, 1))
+    ax.set_ylim(*ax.transScale.inverted().transform([(1, bottom), (1, top)])[:, 1])
 
 
 def _histogram(ax, chart: dict[str, Any], _: str) -> None:
@@ -204,8 +222,9 @@ def _histogram(ax, chart: dict[str, Any], _: str) -> None:
         )
     if chart["y"]["log"]:
         ax.set_yscale("log")
-        ax.set_ylim(bottom=0.6)
-    ax.margins(y=0.1)
+        ax.set_ylim(0.6, 3.0 * max(max(s["counts"]) for s in chart["series"]))
+    else:
+        ax.margins(y=0.1)
     ax.grid(axis="x", visible=False)
     _names(ax, chart, chart["x"]["label"])
     if several:

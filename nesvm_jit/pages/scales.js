@@ -25,15 +25,14 @@ function format(v, digits = 4) {
   return sign + String(Number(size.toPrecision(digits)));
 }
 
-/** A tick: powers of ten far from 1 as 10ⁿ. */
-function tickText(v, log) {
-  const size = Math.abs(v);
-  if (log && (size < 0.01 || size >= 1e5)) {
-    const power = Math.floor(Math.log10(size) + 1e-9);
-    const part = Math.round(size / 10 ** power);
-    return (v < 0 ? "−" : "") + (part === 1 ? "" : `${part}·`) + `10${raised(power)}`;
-  }
-  return format(v, 6);
+/** Ticks as text: all as 10ⁿ where powers of ten reach far. */
+function tickTexts(ticks) {
+  const powers = ticks.map((t) => Math.log10(Math.abs(t)));
+  const pure = ticks.length > 1 && powers.every((p) => Math.abs(p - Math.round(p)) < 1e-9);
+  const far = Math.min(...powers) < -3.5 || Math.max(...powers) > 4.5;
+  if (pure && far) return powers.map((p) => `10${raised(Math.round(p))}`);
+  const small = Math.max(...ticks.map(Math.abs)) < 1 && ticks.every((t) => t === 0 || Math.abs(t) >= 1e-6);
+  return ticks.map((t) => (small ? String(Number(t.toPrecision(6))).replace("-", "−") : format(t, 6)));
 }
 
 function linearTicks(lo, hi, count) {
@@ -88,7 +87,7 @@ function range(values, log, pad = 0.04) {
   }
   if (lo > hi) return log ? [0.1, 1] : [0, 1];
   if (log) {
-    const by = (hi / lo) ** pad;
+    const by = Math.min((hi / lo) ** pad, 2.5);
     return [lo / by, hi * by];
   }
   return [lo - pad * (hi - lo), hi + pad * (hi - lo)];

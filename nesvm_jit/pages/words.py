@@ -87,7 +87,8 @@ def training_facts(machine, facts: dict[str, Any]) -> list[list[str]]:
     if "approx" in facts:
         rows.append(["approximation", f"Nyström, {text(facts['approx']['landmarks'])} landmarks"])
     rows += [
-        ["solver", facts["solver"] + (f" ({facts['why']})" if facts["why"] else "")],
+        ["solver", facts["solver"]],
+        ["why this one", facts["why"] or "–"],
         ["rounds", text(facts["iterations"])],
         ["end", ENDS[facts["status"]]],
         ["objective" + (", sum" if several else ""), text(facts["objective"], 8)],
@@ -152,6 +153,7 @@ def path_tiles(facts: dict[str, Any]) -> list[list[str]]:
 def path_facts(facts: dict[str, Any]) -> list[list[str]]:
     """Name and value of everything else."""
     fits = sum(len(cell["gaps"]) for cell in facts["cells"])
+    again = f"{facts['repeats']} times over, " if facts["repeats"] > 1 else ""
     rows = [
         ["model", MODELS.get(facts["model"], facts["model"])],
         ["kernel", facts["kernel"]],
@@ -161,7 +163,7 @@ def path_facts(facts: dict[str, Any]) -> list[list[str]]:
         ["features", text(facts["n_features"])],
         ["classes", text(len(facts["classes"]))],
         ["costs", f"{len(facts['costs'])}, {_range(facts['costs'])}"],
-        ["folds", f"{facts['folds']}, {facts['repeats']} times, seed {facts['seed']}"],
+        ["folds", f"{facts['folds']}, {again}seed {facts['seed']}"],
         ["fits", text(fits)],
         ["tolerance", text(facts["tol"])],
         ["scored by", score_name(facts["scoring"])],
@@ -182,7 +184,7 @@ def path_facts(facts: dict[str, Any]) -> list[list[str]]:
 
 
 def _times(seconds: dict[str, float | None]) -> list[list[str]]:
-    names = {"solve": "time to train", "total": "time in all"}
+    names = {"solve": "time to train", "path": "time of all fits", "total": "time in all"}
     return [
         [names.get(name, f"time to {name}"), duration(s)]
         for name, s in seconds.items()
