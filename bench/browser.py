@@ -24,12 +24,12 @@ addEventListener("securitypolicyviolation", (e) => failures.push("loads " + e.bl
 
 
 class View(NamedTuple):
-    """A frame: how wide, how high, light or dark, and how far scrolled down."""
+    """A frame: how wide, how high, light or dark, and the element it is scrolled to."""
 
     width: int
     height: int
     scheme: str = "light"
-    top: int = 0
+    top: str = "html"
 
 
 def chromium() -> str | None:
@@ -59,13 +59,15 @@ def ask(page: str, view: View, script: str) -> dict:
     return json.loads(html.unescape(found[1]))
 
 
-def draw(page: str, views: list[View], path: Path, scale: float = 1.0) -> None:
-    """The page in frames side by side."""
+def draw(page: str, views: list[View], path: Path) -> tuple[int, int]:
+    """The page in frames side by side, as PNG; returns the width and height of what counts, since
+    Chromium leaves the last lines of a window undrawn."""
     gap = 24 * (len(views) > 1)
     width = sum(v.width for v in views) + gap * (len(views) + 1)
     height = max(v.height for v in views) + 2 * gap
-    flags = (f"--window-size={width},{height}", f"--force-device-scale-factor={scale}")
-    _run(_frames(page, views, gap), f"--screenshot={path}", *flags)
+    size = f"--window-size={width},{height + 150}"
+    _run(_frames(page, views, gap), f"--screenshot={path}", size)
+    return width, height
 
 
 def _frames(page: str, views: list[View], gap: int = 0) -> str:
@@ -78,7 +80,7 @@ def _frames(page: str, views: list[View], gap: int = 0) -> str:
     body = f"margin: 0; padding: {gap}px; gap: {gap}px; display: flex; background: #8a9199"
     scroll = """<script>addEventListener("load", () => {
       for (const frame of document.querySelectorAll("iframe"))
-        frame.contentWindow.scrollTo(0, frame.dataset.top);
+        frame.contentDocument.querySelector(frame.dataset.top).scrollIntoView();
     });</script>"""
     return f'<!DOCTYPE html><meta charset="utf-8"><body style="{body}">{frames}{scroll}'
 

@@ -54,6 +54,10 @@ CASES = {
     "nystroem": ((1, -1), 4, {"kernel": "rbf", "approx": "nystroem", "landmarks": 10}),
     "plane": ((1, -1), 2, {}),
     "plane of an rbf": ((1, -1), 2, {"kernel": "rbf", "gamma": 2.0}),
+    "plane of landmarks": (
+        *((1, -1), 2),
+        {"kernel": "poly", "coef0": 1.0, "approx": "nystroem", "landmarks": 9},
+    ),
     "plane of three": ((3, 1, 2), 2, {"kernel": "rbf"}),
     "homotopy": ((1, -1), 4, {"solver": "homotopy", "max_iter": 300}),
     "one round": ((1, -1), 4, {"solver": "nesvm", "max_iter": 1}),
@@ -203,6 +207,18 @@ def test_long_histories_and_many_problems_stay_small():
     assert lines["columns"]["seconds"][-1] == pytest.approx(1 / 3, rel=1e-4)
 
 
+def test_a_run_without_rounds_can_be_drawn(tmp_path):
+    X, y = blobs(n=30)
+    machine, _ = made(X, y)
+    history = machine.solutions[0].solution.history
+    history.update({name: column[:0] for name, column in history.items()})
+    facts = report.training(machine, "auto", SECONDS)
+    document = training_document(machine, X, y, facts, "none")
+    page(document)
+    pytest.importorskip("matplotlib")
+    plot(document, tmp_path / "none.png")
+
+
 # ---------------------------------------------------------------- numbers
 
 
@@ -292,7 +308,7 @@ def test_slots_are_all_filled(case):
 
 @pytest.mark.parametrize(
     "case",
-    ["csvm", "lpsvm", "lssvm", "three classes in pairs", "rbf", "plane of three", "one round"],
+    ["csvm", "lpsvm", "lssvm", "three classes in pairs", "rbf", "plane of three"],
     indirect=True,
 )
 def test_plots_are_drawn(case, tmp_path):
@@ -302,7 +318,7 @@ def test_plots_are_drawn(case, tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == ["run.png"]
 
 
-@pytest.mark.parametrize("kind", SIGNATURES)
+@pytest.mark.parametrize("kind", ["svg", "pdf"])
 def test_the_ending_chooses_the_format(tmp_path, kind):
     pytest.importorskip("matplotlib")
     _, document = made(*blobs(n=30), title="$a_$ 数")
@@ -403,6 +419,12 @@ def test_precomputed_kernels_have_pages_too(here):
     (here / "K").write_text(kernel_text(X @ X.T, y))
     done("train", "-t", "precomputed", "--html", "K.html", "K")
     assert (here / "K.html").exists()
+
+
+def test_two_features_of_a_file_have_a_plane(here):
+    data_file(here / "plane", p=2)
+    done("train", "--float32", "--html", "plane.html", "plane")
+    assert '"kind":"plane"' in (here / "plane.html").read_text()
 
 
 def test_a_trace_may_go_to_standard_output(here):

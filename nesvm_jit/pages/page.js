@@ -149,12 +149,14 @@ class Card {
     const entries = chart.kind === "plane"
       ? chart.classes.map((c, k) => [`class ${c}`, k, true])
       : chart.series && chart.series.length > 1 && chart.series.length <= 8
-        ? chart.series.map((s, k) => [s.name, k, chart.kind === "histogram"])
+        ? chart.series.map((s, k) => [s.name, k, chart.kind === "histogram", s.thin])
         : [];
     for (const level of chart.levels || []) entries.push([level.label, "dashes"]);
     (chart.marks || []).forEach((mark, k) => entries.push([mark.label, k ? "square" : "ring"]));
-    this.legend.replaceChildren(...entries.map(([name, k, box]) =>
-      element("li", {}, element("i", typeof k === "string" ? { class: k } : { class: box ? "box" : "", style: `background: ${colour(k)}` }), name)));
+    this.legend.replaceChildren(...entries.map(([name, k, box, thin]) => {
+      const look = thin ? { class: "dashes", style: `border-color: ${colour(k)}` } : { class: box ? "box" : "", style: `background: ${colour(k)}` };
+      return element("li", {}, element("i", typeof k === "string" ? { class: k } : look), name);
+    }));
     this.legend.hidden = !entries.length;
   }
 

@@ -19,10 +19,11 @@ CURVE = 1000  # points of a curve
 CURVES = 6000  # points of all gap curves together
 PROBLEMS = 60  # sub-problems that are drawn
 VARIANTS = 45  # sub-problems to choose from
-CELLS = 1 << 26  # kernel values to compute for the confusion matrix
+CELLS = 1 << 26  # kernel values, or scores, to compute for the confusion matrix
 TOP = 30  # weights
 CLASSES = 40  # of a confusion matrix
-FULL = 0.999  # of c: α is at its upper end, but for the factor that made it feasible
+FULL = 0.999  # of the largest u, if that is NEAR 1: dual points are made feasible by a factor
+NEAR = 0.9
 AXES = (("seconds", "seconds"), ("passes", "passes over the data"), ("round", "rounds"))
 
 
@@ -182,19 +183,25 @@ def _u_histogram(machine, order: list[int]) -> dict[str, Any]:
 
 def _in_unit_interval(u: np.ndarray) -> dict[str, Any]:
     """Twenty bins of ]0, 1[, and one bin each for the ends."""
-    inside = u[(u != 0.0) & (u < FULL)]
-    counts = np.histogram(inside, np.linspace(0.0, 1.0, 21))[0].tolist()
-    ends = int(np.count_nonzero(u == 0.0)), int(np.count_nonzero(u >= FULL))
+    zero, full = u == 0.0, _full(u)
+    counts = np.histogram(u[~(zero | full)], np.linspace(0.0, 1.0, 21))[0].tolist()
+    ends = int(np.count_nonzero(zero)), int(np.count_nonzero(full))
     return {
         "edges": plain_list(np.linspace(-0.05, 1.05, 23)),
         "counts": [[ends[0], *counts, ends[1]]],
-        "names": {"0": "u = 0", "21": "u = 1"},
+        "names": {"0": "0", "21": "1"},
         "tints": {"0": 7, "21": 1},
     }
 
 
+def _full(u: np.ndarray) -> np.ndarray:
+    """Which rows are at the upper end."""
+    most = float(u.max(initial=0.0))
+    return u >= FULL * (most if most > NEAR else 1.0)
+
+
 def _ends(u: np.ndarray) -> str:
-    zero, one = np.count_nonzero(u == 0.0), np.count_nonzero(u >= FULL)
+    zero, one = np.count_nonzero(u == 0.0), np.count_nonzero(_full(u))
     return (
         f"{text(int(zero))} rows at 0, beyond the margin, change nothing; "
         f"{text(int(len(u) - zero - one))} inside, on the margin; "
@@ -271,9 +278,9 @@ def _decided(machine, X, n: int) -> tuple[np.ndarray, np.ndarray]:
     found = machine.solutions
     if all(f.problem.rows is None for f in found):
         return np.arange(n), machine.chosen(np.stack([f.solution.margins for f in found], axis=1))
-    support = 1 if machine.record.coefs is None else max(1, len(machine.record.coefs))
+    vectors = 0 if machine.record.coefs is None else len(machine.record.coefs)
     X = as_matrix(X)
-    rows = spread(shape(X)[0], max(1000, CELLS // support))
+    rows = spread(shape(X)[0], max(1000, CELLS // max(vectors, len(found))))
     return rows, machine.chosen(machine.scores(take_rows(X, rows)))
 
 
