@@ -61,7 +61,7 @@ def path_facts(gammas=(None,), costs=(0.01, 0.1, 1.0, 10.0, 100.0), tol=1e-3, **
         "chosen": "best",
         "refit": None,
         "test": {"n_samples": 1000, "accuracy": 0.842},
-        "seconds": {"read": 0.03, "path": 2.4, "refit": 0.1, "total": 2.53},
+        "seconds": {"read": 0.03, "fits": 2.4, "refit": 0.1, "total": 2.53},
         "status": "converged",
     }
     return facts | changes

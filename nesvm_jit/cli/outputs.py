@@ -48,7 +48,11 @@ def write(pages: dict[str, str], machine, X, y, facts: dict, training_file: str)
     from ..pages.pictures import training_document
 
     title = os.path.basename(display_name(training_file))
-    document = training_document(machine, X, y, facts, title)
+    draw(training_document(machine, X, y, facts, title), pages)
+
+
+def draw(document: dict, pages: dict[str, str]) -> None:
+    """Write a document as plot and as page, where asked for."""
     if "plot" in pages:
         from ..pages.plots import plot
 

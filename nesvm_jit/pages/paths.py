@@ -1,6 +1,7 @@
 """What is drawn of a path over costs: a document made of `PathResult.facts()`."""
 
 import math
+import statistics
 from typing import Any
 
 from . import words
@@ -46,6 +47,12 @@ def _by_gamma(facts: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     return [g for g in groups if g[1]]
 
 
+def _median(values) -> tuple[float | None, None]:
+    """The middle of what is there, whatever one slow fit took."""
+    known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
+    return (statistics.median(known) if known else None), None
+
+
 def _mean(values) -> tuple[float | None, float | None]:
     """Mean and its standard error, of what is there."""
     known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
@@ -58,16 +65,16 @@ def _mean(values) -> tuple[float | None, float | None]:
     return mean, math.sqrt(squares / (len(known) - 1) / len(known))
 
 
-def _line(name: str, cells: list[dict[str, Any]], values, errors: bool = False) -> dict[str, Any]:
-    """The mean over folds of `values(cell)` against C."""
-    found = [_mean(values(cell)) for cell in cells]
+def _line(name: str, cells: list[dict[str, Any]], values, middle=_mean) -> dict[str, Any]:
+    """The middle over folds of `values(cell)` against C, with its errors if there are any."""
+    found = [middle(values(cell)) for cell in cells]
     line: dict[str, Any] = {
         "name": name,
         "columns": {"C": plain_list(c["C"] for c in cells)},
         "y": [plain(m) for m, _ in found],
         "dots": True,
     }
-    if errors:
+    if any(e is not None for _, e in found):
         line["errors"] = [plain(e, 3) for _, e in found]
     return line
 
@@ -79,7 +86,7 @@ def _scores(facts: dict[str, Any]) -> dict[str, Any]:
     for key in keys:
         name = words.score_name(key)
         series = [
-            _line(gamma or name, cells, lambda c, key=key: c["scores"].get(key), errors=True)
+            _line(gamma or name, cells, lambda c, key=key: c["scores"].get(key))
             for gamma, cells in _by_gamma(facts)
         ]
         if any(v is not None for s in series for v in s["y"]):
@@ -119,11 +126,11 @@ def _seconds(facts: dict[str, Any]) -> dict[str, Any]:
         "kind": "lines",
         "id": "seconds",
         "title": "Time against C",
-        "note": "Seconds of a fit, mean over the folds.",
+        "note": "Seconds of a fit, the median over the folds.",
         "axes": COST,
         "y": {"label": "seconds", "log": True},
         "series": [
-            _line(gamma or "seconds", cells, lambda c: c["seconds"], errors=True)
+            _line(gamma or "seconds", cells, lambda c: c["seconds"], _median)
             for gamma, cells in _by_gamma(facts)
         ],
     }

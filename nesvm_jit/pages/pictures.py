@@ -89,7 +89,7 @@ def _convergence(machine, order: list[int]) -> list[dict[str, Any]]:
         {"name": "lower bound", "y": plain_list(dual, 8)},
     ]
     smoothed = history["smoothed"][kept]
-    if np.isfinite(smoothed).any() and machine.record.model != "lssvm":
+    if np.isfinite(smoothed).any() and not np.allclose(smoothed, objective, 1e-6, equal_nan=True):
         series.append({"name": "smoothed objective", "y": plain_list(smoothed, 8), "thin": True})
     tall = objective[np.isfinite(objective)]
     both = {

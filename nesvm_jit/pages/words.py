@@ -176,7 +176,10 @@ def path_facts(facts: dict[str, Any]) -> list[list[str]]:
     if gammas:
         shown = text(gammas[0]) if len(gammas) == 1 else f"{len(gammas)}, " + _range(gammas)
         rows.insert(8, ["γ", shown])
-    test = facts.get("test")
+    refit, test = facts.get("refit"), facts.get("test")
+    if refit:
+        proof = f"gap {text(refit['gap'], 3)}, {text(refit['n_support'])} support vectors"
+        rows.append(["trained on all rows", proof])
     if test:
         right = share(round(test["accuracy"] * test["n_samples"]), test["n_samples"])
         rows.append(["test file", f"{text(test['n_samples'])} rows, {right} right"])
@@ -184,7 +187,7 @@ def path_facts(facts: dict[str, Any]) -> list[list[str]]:
 
 
 def _times(seconds: dict[str, float | None]) -> list[list[str]]:
-    names = {"solve": "time to train", "path": "time of all fits", "total": "time in all"}
+    names = {"solve": "time to train", "fits": "time of all fits", "total": "time in all"}
     return [
         [names.get(name, f"time to {name}"), duration(s)]
         for name, s in seconds.items()
@@ -200,13 +203,14 @@ def _cell(cell: dict[str, Any] | None) -> str:
     if not cell:
         return "–"
     gamma = "" if cell.get("gamma") is None else f", γ = {text(cell['gamma'])}"
-    error = "" if cell.get("std_error") is None else f" ± {100 * cell['std_error']:.2f}"
-    return f"C = {text(cell['C'])}{gamma}: {100 * cell['mean']:.2f}{error}\u00a0%"
+    error = cell.get("std_error")
+    error = "" if error is None or not math.isfinite(error) else f" ± {percent_of(error)}"
+    return f"C = {text(cell['C'])}{gamma}: {percent_of(cell['mean'])}{error}"
 
 
 def percent_of(score: float | None) -> str:
     """A score per hundred, to two decimals."""
-    return "–" if score is None else f"{100 * score:.2f}\u00a0%"
+    return "–" if score is None or not math.isfinite(score) else f"{100 * score:.2f}\u00a0%"
 
 
 def score_name(key: str) -> str:
