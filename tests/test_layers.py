@@ -25,6 +25,7 @@ LEVELS = {
     "machine": 9,
     "distributed": 10,
     "report": 10,
+    "pages": 10,
     "warm": 10,
     "estimator": 10,
     "cli": 11,

@@ -120,7 +120,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, small_blocks):
     assert kept["objective"] == pytest.approx(facts["objective"], rel=2e-3)
     assert "Accuracy" in done("predict", "matrix", "matrix.model", "out").out
     assert "only an on-disk matrix" in refused("train", "--stream", "text")
-    assert "stay on disk" in refused("train", "--stream", "-v", "3", "matrix")
+    assert "stay where they are" in refused("train", "--stream", "-v", "3", "matrix")
     assert "holds float64" in refused("train", "--float32", "matrix")
     assert "has 12 features" in refused("train", "--features", "20", "matrix")
 

@@ -211,6 +211,18 @@ data = several(
     click.option("--float32", is_flag=True, help="Keep the data in single precision."),
 )
 
+plot = click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw the run into a PNG, SVG or PDF file (needs matplotlib).",
+)
+html = click.option(
+    "--html",
+    metavar="FILE",
+    help="Write the run as an interactive page that needs nothing but a browser.",
+)
+trace = click.option("--trace", metavar="FILE", help="Write every round as a line of CSV.")
+
 
 def training_options(given: dict) -> dict:
     """What `nesvm_jit.train` takes, from the options `problem` and `solver`."""

@@ -14,9 +14,9 @@ import numpy as np
 from ..binary import Solution, Start, require_memory, solve_problem
 from ..errors import InputError, NesvmError
 from ..jit import one_blas_thread
+from ..machine.assembled import linear_machine
 from ..machine.machine import Machine
 from ..machine.streamed import class_costs
-from ..machine.train import linear_machine
 from ..matrix import Size
 from ..models import MODELS
 from ..models.problem import LinearProblem

@@ -18,6 +18,7 @@ from ..models.problem import LinearProblem
 from ..models.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..nystroem import Landmarks, landmarks_on_disk
 from ..settings import Settings, one_of
+from .assembled import linear_machine, machine_of_landmarks
 from .machine import Machine
 from .multiclass import class_order
 
@@ -26,8 +27,6 @@ def train_streamed(
     matrix: OnDisk, settings: Settings, multiclass: str | None, cost_of: Any
 ) -> Machine:
     """One class against the rest; a pass reads the matrix once."""
-    from .train import linear_machine, machine_of_landmarks
-
     if settings.kernel != "linear" and settings.approx is None:
         raise InputError(f"a {settings.kernel} kernel needs all rows in memory, or approx nystroem")
     if multiclass == "ovo":

@@ -8,19 +8,17 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
-from .. import __version__
 from ..binary import Solution, Start, costs, solve_checked
 from ..errors import InputError
 from ..files.ondisk import OnDisk
-from ..files.record import ModelRecord
 from ..jit import get_threads, one_blas_thread
 from ..kernelised import SharedMatrix, budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
 from ..models.kernel_rows import KernelRows
-from ..nystroem import Landmarks, nystroem
+from ..nystroem import nystroem
 from ..settings import Settings, one_of
+from .assembled import Found, Problem, approximate_machine, machine_of
 from .calibration import fit_sigmoid
 from .folds import stratified_folds
 from .machine import Machine
@@ -30,15 +28,6 @@ from .streamed import class_costs, train_streamed
 
 CALIBRATION_FOLDS = 5  # as in LIBSVM
 SMALL_CELLS = 200_000  # of an average sub-problem: the pairs of scene15 take 0.15 s, in threads 0.2
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A binary sub-problem: class i against class j, or against the rest where j is None."""
-
-    i: int
-    j: int | None
-    rows: np.ndarray | None  # None for all
 
 
 def train(
@@ -59,6 +48,7 @@ def train(
     seed: int = 0,
     warm: Machine | None = None,
     keep_duals: bool = False,
+    keep_solutions: bool = False,
     **settings: Any,
 ) -> Machine:
     """A machine for labels of any value and any number of classes.
@@ -68,8 +58,9 @@ def train(
     scores, folds drawn by `seed`. class_weight maps labels to weights, or "balanced". `classes`
     fixes the order of the classes, else it is LIBSVM's. `warm` is a linear machine of the same
     shape to start from; one that was trained with `keep_duals` on the same rows saves the most.
-    The other settings are those of `nesvm_jit.Settings`. X may be an on-disk matrix, which has
-    labels of its own and is read again in every pass.
+    `keep_solutions` keeps what every sub-problem went through, for pictures of it. The other
+    settings are those of `nesvm_jit.Settings`. X may be an on-disk matrix, which has labels of its
+    own and is read again in every pass.
     """
     checked = Settings(model, kernel, C, bias, solver, tol, seed=seed, **settings)
     if isinstance(X, OnDisk):
@@ -80,6 +71,7 @@ def train(
             "classes": classes is not None,
             "warm": warm is not None,
             "keep_duals": keep_duals,
+            "keep_solutions": keep_solutions,
         }
         for name in (name for name, value in given.items() if value):
             raise InputError(f"{name} is for rows in memory, X is on disk")
@@ -107,16 +99,19 @@ def train(
         marks, features = nystroem(X, checked)
         plain = replace(checked, kernel="linear", approx=None, landmarks=None)
         found = replace(job, X=features, settings=plain).run(problems, None)
-        return _approximate_machine(checked, order, how, found, marks, y[marks.numbers])
+        machine = approximate_machine(checked, order, how, found, marks, y[marks.numbers])
+        machine.solutions = found if keep_solutions else None
+        return machine
     several = len(problems) > 1 or probability
     if several and kernel in ("poly", "rbf") and model != "lpsvm":
         in_pairs = problems[0].rows is not None
         by_class = np.concatenate([np.flatnonzero(y == k) for k in order]) if in_pairs else None
         job = replace(job, shared=shared_matrix(X, checked, by_class))
     found = job.run(problems, warm)
-    machine = _machine(job, how, found)
+    machine = machine_of(X, y, order, checked, how, found)
     if keep_duals:
         machine.duals = [f.solution.alpha / checked.C for f in found]
+    machine.solutions = found if keep_solutions else None
     return machine
 
 
@@ -128,16 +123,6 @@ def _problems(y: np.ndarray, order: np.ndarray, how: str) -> list[Problem]:
         return [Problem(i, None, None) for i in range(k)]
     members = [np.flatnonzero(y == label) for label in order]
     return [Problem(i, j, np.concatenate([members[i], members[j]])) for i, j in pairs(k)]
-
-
-@dataclass(frozen=True)
-class Found:
-    """A solved sub-problem."""
-
-    problem: Problem
-    solution: Solution
-    seconds: float
-    sigmoid: tuple[float, float] | None
 
 
 @dataclass(frozen=True)
@@ -198,7 +183,7 @@ class _Job:
         sigmoid = None
         if self.probability:
             sigmoid = self._calibrate(solver, sign, c, _remaining(settings, began), solution)
-        return Found(problem, solution, time.perf_counter() - began, sigmoid)
+        return Found(problem, solution, c, time.perf_counter() - began, sigmoid)
 
     def _kernel_rows(self, rows: np.ndarray | None) -> KernelRows | None:
         """The part of the shared kernel matrix that belongs to these rows."""
@@ -282,151 +267,3 @@ def _start(warm: Machine | None, number: int, problem: Problem, job: _Job) -> St
     if warm.duals is None or len(warm.duals[number]) != n:
         return start
     return replace(start, alpha0=job.settings.C * warm.duals[number])
-
-
-def linear_machine(
-    settings: Settings, order: np.ndarray, n_features: int, solutions: list[Solution]
-) -> Machine:
-    """A machine of problems solved elsewhere: the only one of two classes, or one per class."""
-    found = _found(solutions)
-    weights = np.array([s.w for s in solutions]).T
-    common = _common(settings, order, n_features, "ovr", found)
-    return Machine(ModelRecord(weights=weights, **common))
-
-
-def _found(solutions: list[Solution]) -> list[Found]:
-    other = 1 if len(solutions) == 1 else None
-    return [
-        Found(Problem(i, other, None), s, float(s.history["seconds"][-1]), None)
-        for i, s in enumerate(solutions)
-    ]
-
-
-def _common(
-    settings: Settings, order: np.ndarray, n_features: int, how: str, found: list[Found]
-) -> dict[str, Any]:
-    """What machines of every kind have."""
-    common: dict[str, Any] = {
-        "classes": order,
-        "n_features": n_features,
-        "bias": [f.solution.b for f in found],
-        "multiclass": how,
-        "model": settings.model,
-        "kernel": settings.kernel,
-        "extra": _facts(settings, order, found),
-    }
-    sigmoids = [f.sigmoid for f in found if f.sigmoid is not None]
-    if sigmoids:
-        A, B = zip(*sigmoids, strict=True)
-        common["probability"] = (np.array(A), np.array(B))
-    return common
-
-
-def _machine(job: _Job, how: str, found: list[Found]) -> Machine:
-    settings = job.settings
-    common = _common(settings, job.order, shape(job.X)[1], how, found)
-    if settings.kernel == "linear":
-        weights = np.array([f.solution.w for f in found]).T
-        return Machine(ModelRecord(weights=weights, **common))
-    beta = np.zeros((len(job.y), len(found)))
-    for k, f in enumerate(found):
-        rows = slice(None) if f.problem.rows is None else f.problem.rows
-        beta[rows, k] = f.solution.beta
-    used = np.flatnonzero((beta != 0.0).any(axis=1))
-    return _kernel_machine(job.X, job.y, job.order, used, beta[used], common, settings)
-
-
-def _kernel_machine(
-    X: Matrix, y: np.ndarray, order: np.ndarray, used: np.ndarray, coefs, common: dict, settings
-) -> Machine:
-    """A machine whose support vectors are the rows `used`, by class as LIBSVM keeps them."""
-    sv_class = np.argmax(y[used][:, None] == order[None, :], axis=1)
-    by_class = np.argsort(sv_class, kind="stable")
-    used = used[by_class]
-    common |= {"coefs": coefs[by_class], "sv_class": sv_class[by_class]}
-    if settings.kernel == "precomputed":
-        return Machine(ModelRecord(support_index=used, **common), used)
-    kernel: dict[str, Any] = {k: getattr(settings, k) for k in ("gamma", "coef0", "degree")}
-    return Machine(ModelRecord(support=_packed(take_rows(X, used)), **common, **kernel), used)
-
-
-def _packed(X: Matrix) -> csr_matrix:
-    """X in float64 as CSR without zeros; scipy takes three times as long for dense rows."""
-    if isinstance(X, Csr):
-        out = as_scipy(X).astype(np.float64)
-        out.eliminate_zeros()
-        return out
-    filled = X != 0.0
-    starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
-    return csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
-
-
-def machine_of_landmarks(
-    settings: Settings,
-    order: np.ndarray,
-    marks: Landmarks,
-    labels: np.ndarray,
-    solutions: list[Solution],
-) -> Machine:
-    """A machine of problems solved on the features of landmarks that have these labels."""
-    found = _found(solutions)
-    return _approximate_machine(settings, order, "ovr", found, marks, labels)
-
-
-def _approximate_machine(
-    settings: Settings,
-    order: np.ndarray,
-    how: str,
-    found: list[Found],
-    marks: Landmarks,
-    labels: np.ndarray,
-) -> Machine:
-    """The landmarks as support vectors of a machine that was trained as a linear one."""
-    common = _common(settings, order, shape(marks.L)[1], how, found)
-    common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(marks.numbers)}
-    weights = np.array([f.solution.w for f in found])
-    coefs = marks.coefficients(weights.T)
-    machine = _kernel_machine(
-        marks.L, labels, order, np.arange(len(labels)), coefs, common, settings
-    )
-    machine.support_rows = marks.numbers[machine.support_rows]
-    return machine
-
-
-def _facts(settings: Settings, order: np.ndarray, found: list[Found]) -> dict[str, Any]:
-    rows_of = (f.problem.rows for f in found if f.problem.rows is not None)
-    n = max((1 + int(rows.max()) for rows in rows_of), default=len(found[0].solution.alpha))
-    support = np.zeros(n, dtype=bool)
-    for f in found:
-        rows = slice(None) if f.problem.rows is None else f.problem.rows
-        support[rows] |= f.solution.alpha != 0.0
-    return {
-        "program": f"nesvm-jit {__version__}",
-        "C": float(settings.C),
-        "bias": bool(settings.bias),
-        "tol": float(settings.tol),
-        "solver": settings.solver,
-        "n_samples": n,
-        "n_support": int(support.sum()),
-        "problems": [_certificate(order, f) for f in found],
-    }
-
-
-def _certificate(order: np.ndarray, f: Found) -> dict[str, Any]:
-    s = f.solution
-    sides = [float(order[f.problem.i])]
-    sides += [] if f.problem.j is None else [float(order[f.problem.j])]
-    return {
-        "classes": sides,
-        "n_samples": len(s.alpha),
-        "objective": s.objective,
-        "dual_objective": s.dual_objective,
-        "gap": s.gap,
-        "certified": s.certified,
-        "iterations": s.n_iter,
-        "status": s.status,
-        "solver": s.solver,
-        "why": s.why,
-        "n_support": int(np.count_nonzero(s.alpha)),
-        "seconds": round(f.seconds, 6),
-    }
