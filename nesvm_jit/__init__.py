@@ -14,11 +14,13 @@ _HOME = {
     "NesvmError": ".errors",
     "Machine": ".machine.machine",
     "NESVC": ".estimator",
+    "PathResult": ".selection.result",
     "cross_validate": ".machine.crossval",
     "get_threads": ".jit",
     "kernels": ".kernels",
     "libsvm_blocks": ".files.stream",
     "load_model": ".machine.machine",
+    "path": ".selection.path",
     "read_libsvm": ".files.libsvm",
     "Settings": ".settings",
     "Solution": ".binary",
@@ -34,6 +36,7 @@ __all__ = [
     "InputError",
     "Machine",
     "NesvmError",
+    "PathResult",
     "Settings",
     "Solution",
     "__version__",
@@ -42,6 +45,7 @@ __all__ = [
     "kernels",
     "libsvm_blocks",
     "load_model",
+    "path",
     "read_libsvm",
     "set_threads",
     "solve",
@@ -60,6 +64,8 @@ if TYPE_CHECKING:
     from .machine.crossval import cross_validate
     from .machine.machine import Machine, load_model
     from .machine.train import train
+    from .selection.path import path
+    from .selection.result import PathResult
     from .settings import Settings
 
 

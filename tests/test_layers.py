@@ -24,6 +24,7 @@ LEVELS = {
     "nystroem": 8,
     "machine": 9,
     "report": 10,
+    "selection": 10,
     "warm": 10,
     "estimator": 10,
     "cli": 11,

@@ -9,6 +9,7 @@ from .. import __version__
 from ..errors import NesvmError
 from .completion import completion
 from .info import info
+from .path import path
 from .predict import predict
 from .train import train
 from .warmup import warmup
@@ -36,11 +37,12 @@ def command():
     \b
       nesvm-jit train a9a                     writes a9a.model, says how good it provably is
       nesvm-jit predict a9a.t a9a.model out   labels in `out`, accuracy on the screen
+      nesvm-jit path a9a -o a9a.model         tries seven C, trains with the best
       nesvm-jit COMMAND --help                all options, with examples
     """
 
 
-for _command in (train, predict, info, warmup, completion):
+for _command in (train, predict, path, info, warmup, completion):
     command.add_command(_command)
 
 

@@ -59,7 +59,7 @@ def train(training_file, model_file, folds, features, float32, warm_start, quiet
         if as_json and options.is_stdout(target):
             raise click.UsageError("--json and a MODEL_FILE of - both need standard output")
         options.require_another_file("MODEL_FILE", target, training_file)
-        _require_writable(target)
+        require_writable(target)
     start = time.perf_counter()
     X, y = read_training(training_file, settings["kernel"], features, float32)
     seconds = {"read": time.perf_counter() - start}
@@ -82,7 +82,7 @@ def train(training_file, model_file, folds, features, float32, warm_start, quiet
         machine = fit(X, y, callback=callback, warm=warm, **settings)
     seconds["solve"] = time.perf_counter() - began
     began = time.perf_counter()
-    _save(machine, target)
+    save(machine, target)
     seconds["write"] = time.perf_counter() - began
     seconds["total"] = time.perf_counter() - start
     facts = report.training(machine, settings["solver"], seconds)
@@ -106,7 +106,7 @@ def _model_name(training_file: str, model_file: str | None) -> str:
     return os.path.basename(training_file) + ".model"
 
 
-def _require_writable(target: str) -> None:
+def require_writable(target: str) -> None:
     """Say now, not after hours of training, that the model cannot be written."""
     if options.is_stdout(target):
         return
@@ -137,7 +137,7 @@ def _obstacle(target: str) -> str:
     return ""
 
 
-def _save(machine, target: str) -> None:
+def save(machine, target: str) -> None:
     """Write the model; where that fails, save it elsewhere rather than lose it."""
     try:
         machine.save(target)

@@ -28,7 +28,7 @@ def predict_file(test_file, model_file, output_file, what: str = "labels") -> tu
             f.write(predictions.label_header(machine.classes))
         while block is not None:
             X, y = block
-            X = as_matrix(_columns(X, machine, test_file))
+            X = as_matrix(columns_for(X, machine, test_file))
             labels, lines = _lines(machine, X, what)
             f.write(lines)
             n, correct = n + len(y), correct + int(np.count_nonzero(labels == y))
@@ -48,14 +48,21 @@ def _lines(machine: Machine, X, what: str) -> tuple[np.ndarray, bytes]:
     return labels, predictions.label_lines(labels)
 
 
-def _columns(X, machine: Machine, path):
+def columns_for(X, machine: Machine, path):
     """A block with the columns the machine needs."""
-    n = machine.n_features
-    if machine.record.kernel != "precomputed":
+    record = machine.record
+    ours = record.extra.get("n_samples") == machine.n_features
+    return columns_of(X, record.kernel, machine.n_features, path, ours)
+
+
+def columns_of(X, kernel: str, n: int, path, ours: bool = True):
+    """Rows of a test file with the columns that a machine of n features needs; whether it is
+    one of `ours`, which says how many rows it was trained on."""
+    if kernel != "precomputed":
         # unseen features: LIBLINEAR leaves them out, LIBSVM's distances count them
-        return X[:, :n] if machine.record.weights is not None and X.shape[1] > n else X
+        return X[:, :n] if kernel == "linear" and X.shape[1] > n else X
     K = kernel_columns(X, path)
-    if K.shape[1] > n and machine.record.extra.get("n_samples") == n:
+    if K.shape[1] > n and ours:
         raise FormatError(
             f"{display_name(path)}: the model was trained on {n} rows, its kernel has columns "
             f"1 to {n}, got {K.shape[1]}"
