@@ -37,6 +37,7 @@ class Fit:
 
     scores: dict[str, float]
     seconds: float
+    objective: float
     gap: float
     certified: bool
     n_support: int
@@ -53,7 +54,7 @@ class Piece:
     support: np.ndarray
     beta: np.ndarray | None  # of these rows
     b: float
-    facts: tuple[float, float, bool, int, str]  # seconds, gap, certified, rounds, status
+    facts: tuple[float, float, float, bool, int, str]  # those of a fit
     n_nonzero: int
 
 
@@ -106,7 +107,7 @@ class Stage:
         """Σ β_i k(x_i, x) of the rows held out, a column per sub-problem."""
         job, scores = self.job, np.empty((len(out), coefs.shape[1]))
         settings, size = job.settings, max(1, BLOCK_CELLS // max(1, len(support)))
-        vectors = None if job.shared else take_rows(job.X, support)
+        vectors = job.X if job.shared else take_rows(job.X, support)
         for lo in range(0, len(out), size):
             rows = out[lo : lo + size]
             if job.shared is not None:
@@ -158,11 +159,13 @@ class Column:
         pieces = self.pieces.pop((fold, i))
         scores = self._scores(pieces, fold)
         found = [p for p in pieces if p is not None]
-        seconds, gaps, certified, rounds, statuses = zip(*(p.facts for p in found), strict=True)
+        facts = zip(*(p.facts for p in found), strict=True)
+        seconds, objectives, gaps, certified, rounds, statuses = facts
         support = np.unique(np.concatenate([p.support for p in found]))
         fit = Fit(
             all_scores(stage.job.y[out], scores, stage.job.order, stage.how),
             round(sum(seconds), 6),
+            sum(objectives),
             max(gaps),
             all(certified),
             len(support),
@@ -196,14 +199,14 @@ class Column:
             scores[:, apart] = stage.kernel_scores(out, support, coefs)
             scores[:, apart] += [p.b for p in found]
         inside = {*stage.job.y[self.c[fold] > 0.0].tolist()}
-        for n, p in enumerate(pieces):
-            if p is None:
+        for n, piece in enumerate(pieces):
+            if piece is None:
                 problem = stage.problems[n]
                 absent = stage.job.order[problem.i] not in inside
                 sure = np.inf if problem.j is None else 1.0
                 scores[:, n] = -sure if absent else sure
-            elif p.margins is not None:
-                scores[:, n] = p.margins
+            elif piece.margins is not None:
+                scores[:, n] = piece.margins
         return scores
 
 
@@ -266,7 +269,7 @@ class Walk:
         else:
             assert s.beta is not None
             beta = s.beta[used]
-        facts = seconds, s.gap, s.certified, s.n_iter, s.status
+        facts = seconds, s.objective, s.gap, s.certified, s.n_iter, s.status
         nonzero = 0 if s.w is None else int(np.count_nonzero(s.w))
         return Piece(known, support, beta, s.b, facts, nonzero)
 

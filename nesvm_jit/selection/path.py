@@ -144,7 +144,8 @@ class _Search:
         self._lock = threading.Lock()
         cells = len(gammas) * len(costs) * splits.shape[0] * self._n_folds
         self._total, self._done = cells * len(self.problems), 0
-        self._scoring, self._scored = scoring, defaultdict(list)
+        self._scoring = scoring
+        self._scored: defaultdict[tuple, list[float]] = defaultdict(list)
         self._best: dict[str, Any] = {}
 
     @property

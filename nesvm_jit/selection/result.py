@@ -13,7 +13,10 @@ from .scores import SCORES
 
 RULES = ("best", "one_se")
 PHASES = ("read", "fits", "refit", "total")
-FACTS = ("seconds", "gap", "certified", "n_support", "n_nonzero", "iterations", "status")
+FACTS = (
+    *("seconds", "objective", "gap", "certified", "n_support", "n_nonzero", "iterations"),
+    "status",
+)
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class PathResult:
     """Fits by γ, cost and fold, repeat after repeat.
 
     `table[name]` is an array of shape (gammas, costs, folds · repeats): the four scores, seconds,
-    gap, certified, n_support, n_nonzero (0 with a kernel), iterations, status.
+    objective, gap, certified, n_support, n_nonzero (0 with a kernel), iterations, status.
     """
 
     costs: np.ndarray
@@ -162,6 +165,7 @@ class PathResult:
             "gamma": self.gammas[g],
             "scores": {name: listed(name) for name in SCORES},
             "seconds": listed("seconds"),
+            "objectives": listed("objective"),
             "gaps": listed("gap"),
             "certified": listed("certified"),
             "n_support": listed("n_support"),
