@@ -1,5 +1,6 @@
 """The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ (‖β‖₁ in lpsvm)."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,6 +57,13 @@ def gamma_of(gamma, X: Matrix) -> float:
 def budget_bytes(cache_mb: float | None) -> float:
     """The memory for kernel rows: what is asked for, or a quarter of the machine's."""
     return 0.25 * memory_bytes() if cache_mb is None else cache_mb * 2.0**20
+
+
+def worker_mb(settings: Settings) -> float:
+    """MB for each of the problems that run at a time, the same for any number of threads: what is
+    in memory decides the order of sums."""
+    workers = max(os.cpu_count() or 1, get_threads())
+    return budget_bytes(settings.cache_mb) / 2.0**20 / workers
 
 
 def solve_kernel(
@@ -265,8 +273,7 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
     if order is not None:
         place[order] = np.arange(n)
     K = gram(rows, None, *kernel, dtype=dtype)
-    left = 0.5 * budget_bytes(settings.cache_mb) / get_threads()  # for each problem at a time
-    share = replace(settings, cache_mb=left / 2.0**20)
+    share = replace(settings, cache_mb=0.5 * worker_mb(settings))
     finer = partial(finer_rows, X, share) if dtype == np.float32 else None
     return SharedMatrix(K, epsilon, place, finer)
 

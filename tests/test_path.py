@@ -235,9 +235,11 @@ def test_repeats_draw_other_folds():
     np.testing.assert_array_equal(found.table["auc"], again.table["auc"])
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize(
+    "how", [{}, {"kernel": "rbf"}, {"kernel": "rbf", "cache_mb": 0.2}, {"model": "lpsvm"}]
+)
 @pytest.mark.parametrize("labels", [TWO, THREE])
-def test_threads_change_no_bit(kernel, labels, monkeypatch):
+def test_threads_change_no_bit(how, labels, monkeypatch):
     monkeypatch.setattr("nesvm_jit.machine.train.SMALL_CELLS", 0)
     X, y = blobs(labels, n=400, p=6, seed=9)
     before, found = get_threads(), []
@@ -246,7 +248,7 @@ def test_threads_change_no_bit(kernel, labels, monkeypatch):
     for threads in (1, 2):
         set_threads(threads)
         try:
-            found.append(path(X, y, "0.01:10:4", folds=5, kernel=kernel, refit=False))
+            found.append(path(X, y, "0.01:10:4", folds=5, refit=False, **how))
         finally:
             set_threads(before)
     for name in (*SCORES, "gap", "iterations", "n_support"):

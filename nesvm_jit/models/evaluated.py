@@ -7,7 +7,7 @@ import numpy as np
 from ..jit import chunk_count
 from ..kernels.line import Margins
 from ..kernels.sums import _accumulate, _margins, _row_norms
-from ..kernels.sweep import Rows, _sweep, sweep_work
+from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
 from ..matrix import Matrix, shape
 from .base import Model, Smoothing
 from .curved import Curved, power_iteration
@@ -154,8 +154,8 @@ class Evaluated(Curved):
     ) -> DualPoint:
         """The best feasible multiple of α, whose largest α/c is `share`."""
         if share is None:
-            used = self.rows.c > 0.0
-            share = float((alpha[used] / self.rows.c[used]).max(initial=0.0))
+            c, shares = self.rows.c, np.zeros(self.n_rows)
+            share = float(np.divide(alpha, c, out=shares, where=c > 0.0).max(initial=0.0))
         most = 1.0 / share if share > 0.0 else 0.0
         value, t = self.model.dual_value(total, squares, direction, most)
         return DualPoint(float(value), alpha if t == 1.0 else t * alpha)
@@ -168,6 +168,9 @@ class Evaluated(Curved):
         return out
 
     def _squares(self, alpha: np.ndarray) -> float:
+        """Σ α²/(4c), which the hinge's dual does not have."""
+        if self.model.loss == HINGE:
+            return 0.0
         used = self.rows.c > 0.0
         return float((alpha[used] ** 2 / (4.0 * self.rows.c[used])).sum())
 

@@ -19,11 +19,12 @@ from ..machine.train import Job, is_small, problems_of, train
 from ..matrix import Matrix, as_matrix, as_vector, shape
 from ..nystroem import nystroem
 from ..settings import Settings, one_of
-from .columns import Column, Fit, Stage, folds_together
+from .columns import Column, folds_together
 from .grid import cost_grid, gamma_grid
 from .result import RULES, PathResult
 from .schedule import run_chains
 from .scores import SCORES, all_scores
+from .stage import Fit, Stage
 from .state import IRRELEVANT, State, key_of
 
 COSTS = "1e-3:1e3:7"  # the seven of the paper

@@ -8,8 +8,8 @@ import numpy as np
 from ..files.certificates import STATUSES
 from ..machine.machine import Machine
 from ..settings import Settings
-from .columns import Fit
 from .scores import SCORES
+from .stage import Fit
 
 RULES = ("best", "one_se")
 PHASES = ("read", "fits", "refit", "total")

@@ -15,7 +15,8 @@ from .. import __version__
 from ..errors import NesvmError
 from ..files.text import writing
 from ..matrix import Csr, Matrix
-from .columns import Column, Fit
+from .columns import Column
+from .stage import Fit
 
 EVERY = 1.0  # seconds between two writes
 IRRELEVANT = ("callback", "C", "cache_mb")  # settings that change no result of a column
