@@ -110,11 +110,26 @@ def _work_in_pairs(problem: KernelProblem, seed: int, run: Run, alpha0: np.ndarr
         pairwise_in_levels(problem, run, np.random.default_rng(seed))
     else:
         pairwise(problem, alpha0, run)
-    if not run.done and problem.rows.finer is not None:
+    if problem.rows.finer is None:
+        return
+    if run.status == "converged" and not _settled(problem, run):
+        run.status = ""
+    if not run.done:
         beta = problem.beta
         finer = KernelProblem(problem.rows.finer(), problem.y, problem.c, problem.bias)
         run.begin_again(finer)
         pairwise(finer, beta * problem.y, run)
+
+
+def _settled(problem: KernelProblem, run: Run) -> bool:
+    """Whether the tolerance is met by the best point and its bound added up afresh, too."""
+    assert run.best is not None
+    beta, b = problem.split(run.best)
+    if not np.array_equal(beta, problem.beta):
+        problem.place(beta)
+        run.certify()
+    run.settle(problem.evaluate(np.append(problem.beta, b)).objective)
+    return run.gap <= run.limits.tol
 
 
 def _work_smoothed(problem: KernelProblem, settings: Settings, run: Run) -> None:
