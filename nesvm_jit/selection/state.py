@@ -19,7 +19,7 @@ from .columns import Column
 from .stage import Fit
 
 EVERY = 1.0  # seconds between two writes
-IRRELEVANT = ("callback", "C", "cache_mb")  # settings that change no result of a column
+IRRELEVANT = ("callback", "C")  # settings that change no result of a column
 
 
 def key_of(X: Matrix, arrays: list[Any], facts: dict[str, Any]) -> str:
