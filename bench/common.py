@@ -3,6 +3,7 @@
 import datetime
 import functools
 import importlib.metadata
+import json
 import lzma
 import os
 import platform
@@ -16,6 +17,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
 UNPACKED = HERE.parent / "build" / "data"
+RESULTS = HERE.parent / "build" / "bench"
 
 
 def data_file(name: str) -> Path | None:
@@ -116,7 +118,12 @@ def table(rows, headers) -> str:
 
 
 def write_page(path: Path, title: str, command: str, sections) -> None:
-    """Write and print a page: the command, the machine, then the (heading, text) of `sections`."""
+    """Write and print a page: the command, the machine, then the (heading, text) of `sections`;
+    the same as JSON in build/bench."""
+    sections = list(sections)
+    stored = {"command": command, "machine": machine_facts(), "sections": dict(sections)}
+    text = json.dumps(stored, indent=1, ensure_ascii=False) + "\n"
+    write_whole(RESULTS / f"{path.stem}.json", lambda f: f.write(text.encode()))
     facts = ", ".join(f"{name} {value}" for name, value in machine_facts().items())
     parts = [f"# {title}", f"Written by `{command}`.", f"Machine: {facts}."]
     for heading, text in sections:

@@ -5,10 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
-from nesvm_jit import read_libsvm
 
-from .common import data_file, note
 from .kernel_pairs import Pair, gram_pair, hessian_pair, pass_pairs, problem, projection_pairs
+from .peers.datasets import label, load
 
 SHAPES = ((1_000_000, 100), (128_000, 784))  # 800 MB in float64
 COPIES = 30  # of a9a, to leave the cache
@@ -34,17 +33,6 @@ def dense_name(n, p, dtype) -> str:
     return f"dense {n} × {p} {np.dtype(dtype)}"
 
 
-def adult():
-    """(name, X): a9a, or ones at random places in its shape."""
-    path = data_file("a9a")
-    if path is not None:
-        return "a9a", read_libsvm(path, n_features=123)[0]
-    note("no a9a in the folder NESVM_DATA: using random data of its shape")
-    X = scipy.sparse.random(32561, 123, density=0.113, format="csr", random_state=0)
-    X.data[:] = 1.0
-    return "synthetic a9a", X
-
-
 def _passes(name, X, with_hessian=False) -> Case:
     w, y, u = problem(X)
     pairs = pass_pairs(X, w, y, u)
@@ -64,7 +52,7 @@ def cases() -> Iterator[Case]:
     for n, p in SHAPES:
         for dtype in (np.float64, np.float32):
             yield _passes(dense_name(n, p, dtype), dense(n, p, dtype))
-    name, X = adult()
+    name, X = label("a9a"), load("a9a")[0]
     yield _passes(f"CSR {name}", X, with_hessian=True)
     yield _passes(f"CSR {COPIES} × {name}", scipy.sparse.vstack([X] * COPIES, format="csr"))
     yield _hessian(dense_name(20_000, 784, np.float64), dense(20_000, 784, np.float64))

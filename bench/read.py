@@ -4,7 +4,7 @@ import importlib.util
 from functools import partial
 
 import numpy as np
-from nesvm_jit import read_libsvm
+from nesvm_jit import read_libsvm, write_libsvm
 
 from .common import (
     DOCS,
@@ -18,6 +18,7 @@ from .common import (
     write_page,
     write_whole,
 )
+from .peers.datasets.synthetic import classes, vision
 
 FILES = ("mnist", "a9a", "ijcnn1", "news20bydate")
 AIMS = {"scikit-learn": 15.0, "svmloader": 2.0}  # times faster, on mnist
@@ -25,12 +26,9 @@ AIMS = {"scikit-learn": 15.0, "svmloader": 2.0}  # times faster, on mnist
 
 def _synthetic(f) -> None:
     """Text of the shape of mnist: 20000 rows of about 150 whole numbers from 1 to 255."""
-    rng = np.random.default_rng(0)
-    for _ in range(20000):
-        columns = np.flatnonzero(rng.random(784) < 150 / 784) + 1
-        values = rng.integers(1, 256, len(columns))
-        cells = [f"{j}:{v}" for j, v in zip(columns.tolist(), values.tolist(), strict=True)]
-        f.write(" ".join([str(rng.integers(10)), *cells]).encode() + b"\n")
+    X = vision(20000, 784, 150, np.random.default_rng(0))
+    X.data = np.ceil(255 * X.data)
+    write_libsvm(f, X, classes(X, 10, np.random.default_rng(1)))
 
 
 def files():

@@ -2,10 +2,10 @@
 engines, and warm starts: `python -m bench.solvers`."""
 
 import numpy as np
-from nesvm_jit import read_libsvm, solve
-from scipy.sparse import csr_matrix, random_array
+from nesvm_jit import solve
 
-from .common import DOCS, data_file, median_time, note, table, verdict, write_page
+from .common import DOCS, median_time, note, table, verdict, write_page
+from .peers import datasets
 
 COSTS = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2, 1e3)
 ROUNDS = 300
@@ -34,18 +34,6 @@ ENGINES = {
 }
 ENGINE_COSTS = (1e-2, 1.0, 1e2)
 ENGINE_GAPS = (1e-3, 1e-6)
-
-
-def data():
-    """a9a, or a sparse matrix of its shape."""
-    path = data_file("a9a")
-    if path is not None:
-        return "a9a", *read_libsvm(path, n_features=123)
-    note("NESVM_DATA has no a9a: synthetic data instead")
-    rng = np.random.default_rng(0)
-    X = csr_matrix(random_array((32561, 123), density=0.113, format="csr", rng=rng))
-    y = np.sign(X @ rng.standard_normal(123) + 0.5 * rng.standard_normal(len(X.indptr) - 1))
-    return "synthetic a9a", X, np.where(y == 0, 1.0, y)
 
 
 def rounds_with_scipy(X, y, mu: float, L: float) -> None:
@@ -108,7 +96,7 @@ def warm_rows(X, y):
 
 
 def main() -> None:
-    name, X, y = data()
+    name, (X, y) = datasets.label("a9a"), datasets.load("a9a")
     note("rounds")
     ours, theirs = round_times(X, y)
     rounds = [

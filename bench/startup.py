@@ -43,11 +43,10 @@ def a9a(folder: Path) -> tuple[str, Path]:
     note("NESVM_DATA has no a9a: synthetic data instead")
     from nesvm_jit import write_libsvm
 
-    from .solvers import data
+    from .peers.datasets import label, load
 
-    name, X, y = data()
-    write_libsvm(folder / "a9a", X, y)
-    return name, folder / "a9a"
+    write_libsvm(folder / "a9a", *load("a9a"))
+    return label("a9a"), folder / "a9a"
 
 
 def run(arguments, cache: Path) -> None:

@@ -37,7 +37,8 @@ class NESVC(ClassifierMixin, BaseEstimator):
     multiclass : "ovo" or "ovr"; by default "ovr" when linear, "ovo" with a kernel.
     warm_start : start a linear fit from the last one.
     cache_mb, time_limit : memory for kernel rows, seconds of solving.
-    approx, landmarks : "nystroem" approximates poly or rbf by so many landmarks, for many rows.
+    approx, landmarks : "nystroem" approximates poly or rbf by so many landmarks (1000 if
+        None), for many rows.
 
     Attributes
     ----------
@@ -69,7 +70,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
         warm_start=False,
         cache_mb=None,
         approx=None,
-        landmarks=1000,
+        landmarks=None,
         max_iter=100_000,
         time_limit=None,
         random_state=None,

@@ -19,6 +19,7 @@ from .settings import Settings
 
 SINGULAR = 1e-12  # of the largest eigenvalue of K_L: directions below are left out
 BLOCK_CELLS = 1 << 22
+USUAL = 1000  # landmarks
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Nystroem:
 def nystroem(X: Matrix, settings: Settings) -> Nystroem:
     """Landmarks drawn by the seed, and the features of all rows in the precision of X."""
     n, _ = shape(X)
-    M = min(settings.landmarks, n)
+    M = min(settings.landmarks or USUAL, n)
     values = X if isinstance(X, np.ndarray) else X.data
     dtype = np.dtype(np.float32 if values.dtype == np.float32 else np.float64)
     budget = budget_bytes(settings.cache_mb)

@@ -55,7 +55,7 @@ class Settings:
     coef0: float = 0.0
     cache_mb: float | None = None
     approx: str | None = None
-    landmarks: int = 1000
+    landmarks: int | None = None  # 1000 with approx
     mu: float = 5.0
     nu: float | None = None
     mu_start: float = 5.0
@@ -96,7 +96,10 @@ class Settings:
         if self.strong and (self.bias or MODELS[self.model].strong_convexity == 0.0):
             raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
         _whole("max_iter", self.max_iter, 1)
-        _whole("landmarks", self.landmarks, 1)
+        if self.landmarks is not None:
+            _whole("landmarks", self.landmarks, 1)
+            if self.approx is None:
+                raise InputError("landmarks are for approx, which must be given too")
         if self.approx is not None:
             one_of("approx", self.approx, ("nystroem",))
             if self.kernel not in ("poly", "rbf"):

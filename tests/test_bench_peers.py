@@ -10,6 +10,7 @@ from bench import selection
 from bench.peers import page, plots, store, targets
 from bench.peers.curves import Curve, Outcome, fastest, median, off, short, time_to
 from bench.peers.datasets.source import Shape, imitate
+from bench.peers.datasets.synthetic import one_hot, text, vision
 from bench.peers.judge import Found, Problem, objective
 from bench.peers.solvers import BY_NAME, REFERENCE, SOLVERS
 from bench.peers.solvers.process import read_model
@@ -114,10 +115,20 @@ def test_every_task_has_ours_and_a_peer_and_a_name_of_its_own():
         assert any(not s.CERTIFIED for s in able)
 
 
-def test_synthetic_data_have_the_shape_and_the_share_of_positives():
-    X, y = imitate(Shape(400, 30, 0.2, 0.25), np.float32)
-    assert (X.shape, X.dtype, X.nnz) == ((400, 30), np.float32, 2400)
+@pytest.mark.parametrize("kind", [one_hot, text, vision])
+def test_synthetic_data_have_the_shape_and_the_share_of_positives(kind):
+    X, y = imitate(Shape(kind, 400, 100, 12, 0.25), np.float32)
+    assert (X.shape, X.dtype) == ((400, 100), np.float32)
+    assert 8 <= X.nnz / 400 <= 16
     assert np.mean(y > 0) == 0.25
+    assert X.has_canonical_format
+    if kind is one_hot:
+        assert (X.data == 1.0).all()
+    if kind is text:
+        np.testing.assert_allclose(X.multiply(X).sum(axis=1), 1.0, rtol=1e-5)
+    if kind is vision:
+        assert X.data.min() >= 0.0
+        assert X.data.max() == 1.0
 
 
 def test_a_liblinear_model_speaks_for_its_first_label(tmp_path):

@@ -97,6 +97,8 @@ def test_on_the_command_line(tmp_path, monkeypatch):
     assert "approx" in done("info", "three.model").out
     assert "Accuracy" in done("predict", "three", "three.model", "out").out
     assert "approx is for" in refused("train", "--approx", "nystroem", "three")
+    line = refused("train", "-t", "rbf", "--landmarks", "5", "three")
+    assert "landmarks are for approx" in line
 
 
 def test_as_an_estimator():

@@ -5,11 +5,11 @@ import json
 import re
 import time
 
-from ..common import HERE, machine_facts, write_whole
+from ..common import RESULTS, machine_facts, write_whole
 from .datasets import label
 from .tasks import Task
 
-FOLDER = HERE.parent / "build" / "bench" / "peers"
+FOLDER = RESULTS / "peers"
 
 
 def _slug(text: str) -> str:

@@ -105,10 +105,8 @@ kernel = several(
     click.option(
         "--landmarks",
         type=click.IntRange(min=1),
-        default=1000,
-        show_default=True,
         metavar="M",
-        help="Rows that --approx takes as landmarks.",
+        help="Rows that --approx takes as landmarks (default: 1000).",
     ),
 )
 

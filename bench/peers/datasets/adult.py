@@ -5,6 +5,7 @@ from scipy.sparse import vstack
 
 from ..tasks import COPIES, copies_of_a9a
 from .source import Shape, read_or_imitate
+from .synthetic import one_hot
 
 ROWS = {
     "a1a": 1605,
@@ -27,4 +28,4 @@ def load(name: str):
     if name in MANY:
         X, y = load("a9a")
         return vstack([X] * MANY[name], format="csr"), np.tile(y, MANY[name])
-    return read_or_imitate(name, Shape(ROWS[name], 123, 0.113, 0.24), lambda v: v > 0)
+    return read_or_imitate(name, Shape(one_hot, ROWS[name], 123, 13.9, 0.24), lambda v: v > 0)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .source import Shape, read_classes
+from .synthetic import vision
 
 ROWS = {"usps": 7291, "mnist, 10 000 rows": 10000, "mnist, 3 000 rows": 3000}
 NAMES = tuple(ROWS)
@@ -13,7 +14,7 @@ def file(name: str) -> str:
 
 
 def load(name: str):
-    shape = Shape(ROWS[name], 256 if name == "usps" else 784, 0.5, 0.1)
+    shape = Shape(vision, ROWS[name], *((256, 256) if name == "usps" else (784, 150)), 0.1)
     X, y = read_classes(file(name), shape)
     dense = X[: ROWS[name]].toarray()
     if name != "usps":

@@ -1,6 +1,7 @@
 """ijcnn1: few real features, 10 % positive."""
 
 from .source import Shape, read_or_imitate
+from .synthetic import vision
 
 NAMES = ("ijcnn1",)
 
@@ -10,4 +11,4 @@ def file(name: str) -> str:
 
 
 def load(name: str):
-    return read_or_imitate(name, Shape(49990, 22, 0.6, 0.1), lambda v: v > 0)
+    return read_or_imitate(name, Shape(vision, 49990, 22, 13, 0.1), lambda v: v > 0)

@@ -3,6 +3,7 @@
 import numpy as np
 
 from .source import Shape, read_or_imitate
+from .synthetic import vision
 
 NAMES = ("mnist",)
 
@@ -12,7 +13,7 @@ def file(name: str) -> str:
 
 
 def load(name: str):
-    shape = Shape(60000, 784, 0.19, 0.5)
+    shape = Shape(vision, 60000, 784, 150, 0.5)
     X, y = read_or_imitate(name, shape, lambda v: v % 2 == 0, np.float32)
     dense = X.toarray()
     dense /= dense.max()

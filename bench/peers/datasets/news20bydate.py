@@ -1,6 +1,7 @@
 """Newsgroups, tf-idf: the first ten classes against the others, or the first against the rest."""
 
 from .source import Shape, read_or_imitate
+from .synthetic import text
 
 POSITIVE = {
     "news20bydate halves": (0.5, lambda v: v <= 10),
@@ -15,4 +16,4 @@ def file(name: str) -> str:
 
 def load(name: str):
     share, positive = POSITIVE[name]
-    return read_or_imitate(file(name), Shape(11314, 130107, 0.0012, share), positive)
+    return read_or_imitate(file(name), Shape(text, 11314, 130107, 200, share), positive)

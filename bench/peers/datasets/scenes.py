@@ -3,6 +3,7 @@
 import numpy as np
 
 from .source import Shape, read_classes
+from .synthetic import vision
 
 OUTDOOR = "scene13.gist512"
 NAMES = ("scene15.gist512", OUTDOOR)
@@ -14,6 +15,6 @@ def file(name: str) -> str:
 
 
 def load(name: str):
-    X, y = read_classes(file(name), Shape(1500, 512, 1.0, 1 / 15))
+    X, y = read_classes(file(name), Shape(vision, 1500, 512, 512, 1 / 15))
     kept = ~np.isin(y, INDOOR) if name == OUTDOOR else np.full(len(y), True)
     return X.toarray()[kept], y[kept]

@@ -1,20 +1,23 @@
 """A LIBSVM file of NESVM_DATA, or random data of its shape."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix, random_array
 
 from ...common import data_file
+from .synthetic import classes, two_classes
 
 
 class Shape(NamedTuple):
-    """What synthetic data imitate."""
+    """What synthetic data imitate: their kind, and the share of the positive class (or of each
+    of several)."""
 
+    kind: Callable
     rows: int
     features: int
-    density: float
-    positive: float  # share of the rows
+    per_row: float
+    positive: float
 
 
 def read_or_imitate(file: str, shape: Shape, positive, dtype=np.float64):
@@ -35,19 +38,16 @@ def read_classes(file: str, shape: Shape):
         from nesvm_jit import read_libsvm
 
         return read_libsvm(path, shape.features)
-    rng = np.random.default_rng(0)
-    X, _ = imitate(shape, np.float64)
-    scores = X @ rng.standard_normal((shape.features, round(1 / shape.positive)))
-    scores -= scores.mean(axis=0)
-    scores += 0.3 * scores.std() * rng.standard_normal(scores.shape)
-    return X, scores.argmax(axis=1) + 1.0
+    X, rng = _made(shape)
+    return X, classes(X, round(1 / shape.positive), rng)
 
 
 def imitate(shape: Shape, dtype):
-    """Uniform entries, and the sign of a noisy linear score."""
+    """Rows of a kind, and labels that a linear machine learns in part."""
+    X, rng = _made(shape)
+    return X.astype(dtype), two_classes(X, shape.positive, rng)
+
+
+def _made(shape: Shape):
     rng = np.random.default_rng(0)
-    size = shape.rows, shape.features
-    X = csr_matrix(random_array(size, density=shape.density, format="csr", rng=rng), dtype=dtype)
-    score = X @ rng.standard_normal(shape.features)
-    score += 0.5 * score.std() * rng.standard_normal(shape.rows)
-    return X, np.where(score > np.quantile(score, 1 - shape.positive), 1.0, -1.0)
+    return shape.kind(shape.rows, shape.features, shape.per_row, rng), rng
