@@ -26,6 +26,7 @@ LEVELS = {
     "distributed": 10,
     "report": 10,
     "pages": 10,
+    "selection": 10,
     "warm": 10,
     "estimator": 10,
     "cli": 11,

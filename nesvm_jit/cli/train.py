@@ -147,7 +147,7 @@ def train(
             machine = fit(X, y, callback=callback, warm=warm, keep_solutions=kept, **settings)
     seconds["solve"] = time.perf_counter() - began
     began = time.perf_counter()
-    _save(machine, target)
+    save(machine, target)
     seconds["write"] = time.perf_counter() - began
     seconds["total"] = time.perf_counter() - start
     facts = report.training(machine, settings["solver"], seconds)
@@ -173,7 +173,7 @@ def _model_name(training_file: str, model_file: str | None) -> str:
     return os.path.basename(training_file) + ".model"
 
 
-def _save(machine, target: str) -> None:
+def save(machine, target: str) -> None:
     """Write the model; where that fails, save it elsewhere rather than lose it."""
     try:
         machine.save(target)

@@ -92,9 +92,9 @@ def train(
     how = multiclass or ("ovr" if kernel == "linear" else "ovo")
     one_of("multiclass", how, ("ovo", "ovr"))
     c = costs(C, y, order, sample_weight, class_weight)
-    problems = _problems(y, order, how)
+    problems = problems_of(y, order, how)
     _check_warm(warm, kernel, p, len(problems), order)
-    job = _Job(X, y, c, order, checked, bool(probability), seed)
+    job = Job(X, y, c, order, checked, bool(probability), seed)
     if checked.approx is not None:
         marks, features = nystroem(X, checked)
         plain = replace(checked, kernel="linear", approx=None, landmarks=None)
@@ -115,7 +115,15 @@ def train(
     return machine
 
 
-def _problems(y: np.ndarray, order: np.ndarray, how: str) -> list[Problem]:
+def is_small(X: Matrix, problems: list[Problem]) -> bool:
+    """Whether the sub-problems are so small that threads would not pay."""
+    n, p = shape(X)
+    rows = sum(n if problem.rows is None else len(problem.rows) for problem in problems)
+    return rows / len(problems) * min(n, p) < SMALL_CELLS
+
+
+def problems_of(y: np.ndarray, order: np.ndarray, how: str) -> list[Problem]:
+    """A problem for two classes; of more one per pair, or one per class."""
     k = len(order)
     if k == 2:
         return [Problem(0, 1, None)]
@@ -126,7 +134,27 @@ def _problems(y: np.ndarray, order: np.ndarray, how: str) -> list[Problem]:
 
 
 @dataclass(frozen=True)
-class _Job:
+class Posed:
+    """The rows of a sub-problem with their signs, and their kernel matrix where it is there."""
+
+    X: Matrix
+    sign: np.ndarray
+    kernel_rows: KernelRows | None = None
+
+    def missing(self, c: np.ndarray) -> float | None:
+        """The sign that no row of positive cost has."""
+        return next((side for side in (1.0, -1.0) if not c[self.sign == side].any()), None)
+
+    def fit(self, c: np.ndarray, settings: Settings, start: Start) -> Solution:
+        """The solution for these costs; a row that costs nothing is left out, its margin known."""
+        if self.kernel_rows is None:
+            return solve_checked(self.X, self.sign, c, settings, start)
+        with one_blas_thread():
+            return solve_kernel(self.X, self.sign, c, settings, self.kernel_rows, start.alpha0)
+
+
+@dataclass(frozen=True)
+class Job:
     """What all sub-problems share."""
 
     X: Matrix
@@ -148,9 +176,7 @@ class _Job:
             start = _start(warm, number, problems[number], self)
             return self._solve(problems[number], settings, start, stop)
 
-        n, p = shape(self.X)
-        rows = sum(n if problem.rows is None else len(problem.rows) for problem in problems)
-        small = rows / workers * min(n, p) < SMALL_CELLS
+        small = is_small(self.X, problems)
         return run_all([partial(task, k) for k in range(workers)], stop, small)
 
     def _settings_of(self, number: int, of: int, started: float, stop) -> Settings:
@@ -164,42 +190,35 @@ class _Job:
         share = budget_bytes(settings.cache_mb) / 2.0**20 / workers
         return replace(settings, callback=watched, cache_mb=share)
 
+    def part(self, problem: Problem) -> "Posed":
+        """The rows of a sub-problem, ready to be fitted at any cost."""
+        rows = problem.rows
+        y, X = self.y, self.X
+        if rows is not None:
+            y = y[rows]
+            X = X if self.shared else _subset(X, rows, self.settings.kernel)
+        sign = np.where(y == self.order[problem.i], 1.0, -1.0)
+        return Posed(X, sign, self.shared.rows(rows) if self.shared else None)
+
     def _solve(self, problem: Problem, settings: Settings, start: Start, stop) -> Found:
         began = time.perf_counter()
-        rows = problem.rows
-        X, y, c = self.X, self.y, self.c
-        if rows is not None:
-            y, c = y[rows], c[rows]
-            X = X if self.shared else _subset(X, rows, settings.kernel)
-        solver = partial(self._fit, X, self._kernel_rows(rows))
-        sign = np.where(y == self.order[problem.i], 1.0, -1.0)
-        for side in (1.0, -1.0):
-            if not c[sign == side].any():
-                name = f"{self.order[problem.i]:g}" if side > 0 else _other(self.order, problem)
-                raise InputError(f"class {name} must have a row of positive weight")
-        solution = solver(sign, c, settings, start)
+        part = self.part(problem)
+        c = self.c if problem.rows is None else self.c[problem.rows]
+        missing = part.missing(c)
+        if missing is not None:
+            name = f"{self.order[problem.i]:g}" if missing > 0 else _other(self.order, problem)
+            raise InputError(f"class {name} must have a row of positive weight")
+        solution = part.fit(c, settings, start)
         if solution.status == "interrupted":
             stop.set()
         sigmoid = None
         if self.probability:
-            sigmoid = self._calibrate(solver, sign, c, _remaining(settings, began), solution)
+            sigmoid = self._calibrate(part, c, _remaining(settings, began), solution)
         return Found(problem, solution, c, time.perf_counter() - began, sigmoid)
 
-    def _kernel_rows(self, rows: np.ndarray | None) -> KernelRows | None:
-        """The part of the shared kernel matrix that belongs to these rows."""
-        if self.shared is None:
-            return None
-        return self.shared.rows(rows)
-
-    def _fit(self, X, kernel_rows, sign, c, settings: Settings, start: Start) -> Solution:
-        if kernel_rows is None:
-            return solve_checked(X, sign, c, settings, start)
-        with one_blas_thread():
-            return solve_kernel(X, sign, c, settings, kernel_rows)
-
-    def _calibrate(self, solver, sign, c, settings: Settings, solution: Solution):
+    def _calibrate(self, part: "Posed", c, settings: Settings, solution: Solution):
         """Platt's sigmoid on the scores that rows get from machines trained without them."""
-        used = c > 0.0
+        sign, used = part.sign, c > 0.0
         folds = np.full(len(sign), -1)
         n_folds = min(CALIBRATION_FOLDS, int(used.sum()))
         folds[used] = stratified_folds(sign[used], n_folds, self.seed)
@@ -207,12 +226,12 @@ class _Job:
         began = time.perf_counter()
         for k in range(n_folds):
             out, c_k = folds == k, np.where(folds == k, 0.0, c)
-            left = {side: c_k[sign == side].any() for side in (1.0, -1.0)}
-            if not all(left.values()):
-                scores[out] = 1.0 if left[1.0] else -1.0
+            missing = part.missing(c_k)
+            if missing is not None:
+                scores[out] = -missing
                 continue
             start = Start(solution.w, solution.b, alpha0=solution.alpha)
-            fit = solver(sign, c_k, _remaining(settings, began), start)
+            fit = part.fit(c_k, _remaining(settings, began), start)
             scores[out] = fit.margins[out]
         return fit_sigmoid(scores[used], sign[used] > 0)
 
@@ -258,7 +277,7 @@ def _check_warm(warm, kernel: str, p: int, n_problems: int, order: np.ndarray) -
         )
 
 
-def _start(warm: Machine | None, number: int, problem: Problem, job: _Job) -> Start:
+def _start(warm: Machine | None, number: int, problem: Problem, job: Job) -> Start:
     """Where that machine ended, for costs C times as large."""
     if warm is None or warm.record.weights is None:
         return Start()

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.sweep import Rows
+from ..kernels.sweep import HINGE, Rows
 from .base import Smoothing
 from .curved import Curved, power_iteration
 from .part import Part, Sums
@@ -149,7 +149,9 @@ class Evaluated(Curved):
         return self.part.direction(alpha)
 
     def _sums(self, alpha: Any) -> tuple[float, float]:
-        """Σ α_i and Σ α_i²/(4c_i)."""
+        """Σ α_i, and Σ α_i²/(4c_i), which the hinge's dual does not have."""
+        if self.model.loss == HINGE:
+            return self.part.reduced(_total, (alpha,)), 0.0
         total, squares = self.part.reduced(_total_and_squares, (alpha,)).tolist()
         return total, squares
 
@@ -179,8 +181,12 @@ def _multiple(rows: Rows, alpha: np.ndarray, t: float) -> np.ndarray:
 
 
 def _largest_share(rows: Rows, alpha: np.ndarray) -> float:
-    used = rows.c > 0.0
-    return float((alpha[used] / rows.c[used]).max(initial=0.0))
+    shares = np.zeros(len(alpha))
+    return float(np.divide(alpha, rows.c, out=shares, where=rows.c > 0.0).max(initial=0.0))
+
+
+def _total(rows: Rows, alpha: np.ndarray) -> float:
+    return float(alpha.sum())
 
 
 def _total_and_squares(rows: Rows, alpha: np.ndarray) -> np.ndarray:
