@@ -6,8 +6,7 @@ import time
 
 import click
 
-from . import options
-from .outputs import require_writable
+from . import options, outputs
 from .progress import Progress
 from .train import save
 
@@ -66,6 +65,8 @@ from .train import save
 @options.engine
 @options.seed
 @options.data
+@options.plot
+@options.html
 @options.threads
 @options.quiet
 @options.as_json
@@ -82,6 +83,7 @@ def path(training_file, costs, gammas, folds, repeats, scoring, rule, output, te
       nesvm-jit path a9a --rule one-se -o a9a.model trains with the simplest good C
       nesvm-jit path -t rbf -c 1:100:3 -g 0.01,0.1 -v 3 usps
       nesvm-jit path --scoring auc --repeats 3 --json a9a
+      nesvm-jit path --html a9a.html --test a9a.t a9a   as a page to look at
     """
     from ..files.training import read_training
     from ..selection import lines
@@ -89,13 +91,15 @@ def path(training_file, costs, gammas, folds, repeats, scoring, rule, output, te
 
     settings = options.fit_options(given)
     silent = given["quiet"] or given["as_json"]
+    pages = {name: given[name] for name in ("plot", "html") if given[name] is not None}
+    inputs = [training_file, *filter(None, [test_file])]
     if output:
-        if given["as_json"] and options.is_stdout(output):
-            raise click.UsageError("--json and a MODEL of - both need standard output")
-        options.require_another_file("MODEL", output, training_file, *filter(None, [test_file]))
-        require_writable(output)
+        options.require_another_file("MODEL", output, *inputs)
+    outputs.check({"MODEL": output} if output else {}, pages, inputs, given["as_json"])
     began = time.perf_counter()
     X, y = read_training(training_file, settings["kernel"], given["features"], given["float32"])
+    if y is None:
+        raise click.UsageError("path needs rows in memory, these are too many and stay on disk")
     test = _read_test(test_file, settings["kernel"], X) if test_file else None
     read = time.perf_counter() - began
     if not silent and settings["kernel"] != "precomputed":
@@ -113,7 +117,8 @@ def path(training_file, costs, gammas, folds, repeats, scoring, rule, output, te
                 repeats,
                 scoring=scoring,
                 rule=rule.replace("-", "_"),
-                refit=bool(output or test_file),
+                refit=bool(output or test_file or pages),
+                keep_solutions=bool(pages),
                 test=test,
                 state=state,
                 callback=callback,
@@ -133,12 +138,29 @@ def path(training_file, costs, gammas, folds, repeats, scoring, rule, output, te
     if given["as_json"]:
         options.print_json(result.facts())
     elif not given["quiet"]:
-        to_stderr = bool(output) and options.is_stdout(output)
+        to_stderr = any(map(options.is_stdout, filter(None, [output, *pages.values()])))
         for line in _report(result, lines):
             click.echo(line, err=to_stderr)
     if not silent:
         for line in [*_about_state(result, state), *lines.warnings(result)]:
             click.echo(f"nesvm-jit: {line}", err=True)
+    if pages:
+        outputs.draw(_document(result, X, y, test, training_file), pages)
+
+
+def _document(result, X, y, test, training_file: str) -> dict:
+    """The path, the machine trained with what was chosen, and how it does on the test file."""
+    from ..files.text import display_name
+    from ..pages.paths import path_document
+    from ..pages.pictures import confusion_chart, training_document
+
+    title = os.path.basename(display_name(training_file))
+    training = training_document(result.machine, X, y, result.refit, title)
+    confusion = None
+    if test is not None:
+        said = result.machine.predict(test[0])
+        confusion = confusion_chart(result.machine.classes, test[1], said, "rows of the test file")
+    return path_document(result.facts(), title, training, confusion)
 
 
 def _read_test(test_file: str, kernel: str, X):

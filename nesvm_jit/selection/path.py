@@ -45,6 +45,7 @@ def path(
     class_weight: Mapping[float, float] | str | None = None,
     state: Any = None,
     callback: Callable[[dict], object] | None = None,
+    keep_solutions: bool = False,
     **settings: Any,
 ) -> PathResult:
     """Cross-validate every C (and γ), choose by `scoring` and `rule`, refit on all rows.
@@ -55,7 +56,8 @@ def path(
     mean score is within one standard error of the best. `test` is a pair (X, y) that the machine is
     scored on. `state` names a file that keeps finished columns, for the same call to go on after an
     interruption; it is removed at the end. `callback` is called every round with a dict, and a true
-    answer, like Ctrl-C, ends the path with KeyboardInterrupt. The other settings are those of
+    answer, like Ctrl-C, ends the path with KeyboardInterrupt. `keep_solutions` lets the refitted
+    machine keep what pictures of it need. The other settings are those of
     `nesvm_jit.train`; every fit goes to the certified gap `tol`.
     """
     began = time.perf_counter()
@@ -91,7 +93,7 @@ def path(
         ignored=stored.ignored,
     )
     if refit:
-        _refit(result, data, multiclass, settings)
+        _refit(result, data, multiclass, {"keep_solutions": keep_solutions, **settings})
         if judged is not None:
             assert result.machine is not None
             result.test = judge(result.machine, *judged)
