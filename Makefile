@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test test-slow fuzz lint format docs screenshots bench-read bench-kernels bench-startup \
-	bench-solvers bench-peers bench-paper bench bench-compare clean
+	bench-solvers bench-peers bench-paper bench-scale bench bench-compare clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -63,6 +63,11 @@ screenshots: $(READY)
 
 bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-bench
 	$(BIN)/python -m bench.$*
+
+# 20 million rows, 20 GB of disk and half an hour; ARGS=--quick for a minute
+bench-scale: $(VENV)/.ready-bench
+	$(PIP) -e '.[dask]'
+	$(BIN)/python -m bench.scale $(ARGS)
 
 # one by one: a peer that cannot be installed here is skipped
 PEERS := liblinear-official snapml skglm rehline libsvm-official scikit-learn-intelex thundersvm-cpu

@@ -8,10 +8,13 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
+from .files.ondisk import OnDisk
 from .jit import memory_bytes, one_blas_thread
 from .matrix import Matrix, as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
+from .models.part import Part
 from .models.problem import LinearProblem, problem_in_memory
+from .models.streamed import Streamed
 from .narrow import narrowed
 from .settings import Settings, one_of, positive
 from .solvers import (
@@ -134,13 +137,20 @@ def solve(
 
 
 def solve_checked(
-    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, start: Start | None = None
+    X: Matrix | OnDisk,
+    y: np.ndarray,
+    c: np.ndarray,
+    settings: Settings,
+    start: Start | None = None,
 ) -> Solution:
     """`solve` for data that have been checked, with the cost of every row."""
     start = start or Start()
     with one_blas_thread():
         if settings.approx is not None:
             raise InputError("approx is for `train`, which keeps the landmarks")
+        if isinstance(X, OnDisk):
+            part = Part(Streamed(X), y, c, MODELS[settings.model](), settings.bias)
+            return solve_problem(LinearProblem(part), settings, start)
         if settings.kernel == "linear":
             return _solve_linear(X, y, c, settings, start)
         from .kernelised import solve_kernel

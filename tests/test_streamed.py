@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, convert, open_matrix, train, write_libsvm
+from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
 from nesvm_jit.models import blocks
 from scipy.sparse import random_array
 
@@ -132,3 +132,16 @@ def test_memory_is_what_the_process_may_have(monkeypatch):
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2**30, 2**30))
     assert jit.memory_bytes() == 2**30
+
+
+def test_a_path_along_rows_on_disk(tmp_path, small_blocks):
+    X, y = draw(classes=3)
+    matrix = on_disk(tmp_path, X, y)
+    options = {"costs": (0.1, 1.0), "folds": 3, "solver": "newton"}
+    there, here = path(matrix, **options), path(X, y, **options)
+    for a, b in zip(there.facts()["cells"], here.facts()["cells"], strict=True):
+        assert a["scores"] == b["scores"]
+        assert a["gaps"] == b["gaps"]
+    assert np.array_equal(there.machine.record.weights, here.machine.record.weights)
+    with pytest.raises(InputError, match="rows on disk is linear"):
+        path(matrix, kernel="rbf")

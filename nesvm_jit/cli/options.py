@@ -27,6 +27,11 @@ threads = click.option(
     expose_value=False,
     help="Threads to run on (default: all cores).",
 )
+stream = click.option(
+    "--stream",
+    is_flag=True,
+    help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
+)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, no text."

@@ -65,6 +65,7 @@ from .train import save
 @options.engine
 @options.seed
 @options.data
+@options.stream
 @options.plot
 @options.html
 @options.threads
@@ -97,12 +98,13 @@ def path(training_file, costs, gammas, folds, repeats, scoring, rule, output, te
         options.require_another_file("MODEL", output, *inputs)
     outputs.check({"MODEL": output} if output else {}, pages, inputs, given["as_json"])
     began = time.perf_counter()
-    X, y = read_training(training_file, settings["kernel"], given["features"], given["float32"])
-    if y is None:
-        raise click.UsageError("path needs rows in memory, these are too many and stay on disk")
+    asked = settings["kernel"], given["features"], given["float32"], given["stream"]
+    X, y = read_training(training_file, *asked)
+    if y is None and pages:
+        raise click.UsageError("--plot and --html need rows in memory, these stay on disk")
     test = _read_test(test_file, settings["kernel"], X) if test_file else None
     read = time.perf_counter() - began
-    if not silent and settings["kernel"] != "precomputed":
+    if not silent and y is not None and settings["kernel"] != "precomputed":
         _hint(X)
     state = _state_file(training_file, output)
     ending = "ending; the same command will go on from here. Ctrl-C again to end at once"

@@ -25,11 +25,7 @@ from .progress import Progress
     help="Cross-validate with N stratified folds instead of writing a model.",
 )
 @options.data
-@click.option(
-    "--stream",
-    is_flag=True,
-    help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
-)
+@options.stream
 @click.option(
     "--dask",
     metavar="ADDRESS",

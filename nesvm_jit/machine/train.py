@@ -11,7 +11,7 @@ import numpy as np
 
 from ..binary import Solution, Start, costs, solve_checked
 from ..errors import InputError
-from ..files.ondisk import OnDisk
+from ..files.ondisk import OnDisk, extent
 from ..jit import get_threads, one_blas_thread
 from ..kernelised import SharedMatrix, budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
@@ -115,9 +115,9 @@ def train(
     return machine
 
 
-def is_small(X: Matrix, problems: list[Problem]) -> bool:
+def is_small(X: Matrix | OnDisk, problems: list[Problem]) -> bool:
     """Whether the sub-problems are so small that threads would not pay."""
-    n, p = shape(X)
+    n, p = extent(X)
     rows = sum(n if problem.rows is None else len(problem.rows) for problem in problems)
     return rows / len(problems) * min(n, p) < SMALL_CELLS
 

@@ -94,10 +94,12 @@ class Evaluated(Curved):
 
         Without a bias it costs nothing; with one, a pass for each repaired point.
         """
+        if not self.bias and self._stepped and self._judged is None:
+            value, t = self._best_multiple(self._total, self._squared, self._ascent, self._share)
+            return DualPoint(value, self.part.stepped(t))
         alpha = self._alpha()
         if not self.bias:
-            share = self._share if self._stepped and self._judged is None else None
-            return self._scaled(alpha, self._total, self._squared, self._ascent, share)
+            return self._scaled(alpha, self._total, self._squared, self._ascent)
         points = self.model.balanced(self.part, alpha)
         directions = [self.direction(a) for a in points]
         mixed = []
@@ -126,22 +128,21 @@ class Evaluated(Curved):
         """A feasible α and its value, added up afresh."""
         return self._scaled(alpha, *self._sums(alpha), self.direction(alpha))
 
-    def _scaled(
-        self,
-        alpha: Any,
-        total: float,
-        squares: float,
-        direction: np.ndarray,
-        share: float | None = None,
-    ) -> DualPoint:
-        """The best feasible multiple of α, whose largest α/c is `share`."""
-        if share is None:
-            share = self.part.reduced(_largest_share, (alpha,), by=max)
-        most = 1.0 / share if share > 0.0 else 0.0
-        value, t = self.model.dual_value(total, squares, direction, most)
+    def _scaled(self, alpha: Any, total: float, squares: float, direction: np.ndarray) -> DualPoint:
+        """The best feasible multiple of α."""
+        share = self.part.reduced(_largest_share, (alpha,), by=max)
+        value, t = self._best_multiple(total, squares, direction, share)
         if t != 1.0:
             alpha = self.part.mapped(_multiple, (alpha,), (t,))
-        return DualPoint(float(value), alpha)
+        return DualPoint(value, alpha)
+
+    def _best_multiple(
+        self, total: float, squares: float, direction: np.ndarray, share: float
+    ) -> tuple[float, float]:
+        """The value of the best feasible multiple of an α whose largest α/c is `share`, and t."""
+        most = 1.0 / share if share > 0.0 else 0.0
+        value, t = self.model.dual_value(total, squares, direction, most)
+        return float(value), t
 
     def direction(self, alpha: Any) -> np.ndarray:
         """Σ α_i y_i x_i."""

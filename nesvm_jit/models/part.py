@@ -332,10 +332,10 @@ class Part:
         """α = c∘u of the last sweep."""
         return self.mapped(_times_cost, (self._u,))
 
-    def stepped(self) -> np.ndarray:
-        """α = c∘u of the last step."""
+    def stepped(self, t: float = 1.0) -> np.ndarray:
+        """t α, where α = c∘u of the last step."""
         assert self._room is not None
-        return self.mapped(_times_label, (self._room[3],))
+        return self.mapped(_times_label, (self._room[3],), (t,))
 
     def direction(self, alpha: np.ndarray) -> np.ndarray:
         """Σ α_i y_i x_i."""
@@ -382,8 +382,8 @@ def _times_cost(rows: Rows, u: np.ndarray) -> np.ndarray:
     return rows.c * u
 
 
-def _times_label(rows: Rows, weight: np.ndarray) -> np.ndarray:
-    return rows.y * weight
+def _times_label(rows: Rows, weight: np.ndarray, t: float) -> np.ndarray:
+    return rows.y * weight * t
 
 
 def _total(rows: Rows, d: np.ndarray) -> float:

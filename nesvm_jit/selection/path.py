@@ -9,6 +9,7 @@ import numpy as np
 
 from .. import report
 from ..errors import InputError
+from ..files.ondisk import OnDisk, extent
 from ..kernelised import gamma_of
 from ..machine.folds import stratified_folds
 from ..machine.machine import Machine
@@ -27,7 +28,7 @@ INSTEAD = {"C": "costs", "gamma": "gammas", "probability": "train with the C cho
 
 def path(
     X: Any,
-    y: Any,
+    y: Any = None,
     costs: Any = COSTS,
     gammas: Any = None,
     folds: int = 5,
@@ -70,9 +71,13 @@ def path(
     checked = Settings(
         model, kernel, C=grid[-1], seed=seed, gamma=None, callback=callback, **settings
     )
-    X = as_matrix(X)
+    if isinstance(X, OnDisk):
+        _require_streamable(kernel, multiclass)
+        y = X.labels if y is None else y
+    else:
+        X = as_matrix(X)
     data = Data.of(X, y, kernel, multiclass, sample_weight, class_weight)
-    judged = _test_rows(test, refit, shape(X)[1])
+    judged = _test_rows(test, refit, extent(X)[1])
     splits = np.stack([stratified_folds(data.y, folds, seed + r) for r in range(_count(repeats))])
     search = Search(data, grid, _gammas(gammas, kernel, X), splits, checked, scoring)
     stored = State() if state is None else State(os.fspath(state), search.key())
@@ -83,7 +88,7 @@ def path(
         fits,
         checked,
         data.order,
-        shape(X),
+        extent(X),
         splits,
         scoring,
         rule,
@@ -109,7 +114,7 @@ def _refit(result: PathResult, data: Data, multiclass, settings: dict) -> None:
     weights = {"sample_weight": data.sample_weight, "class_weight": data.class_weight}
     result.machine = train(
         data.X,
-        data.y,
+        None if isinstance(data.X, OnDisk) else data.y,
         asked.model,
         asked.kernel,
         chosen.C,
@@ -125,6 +130,13 @@ def _refit(result: PathResult, data: Data, multiclass, settings: dict) -> None:
     result.refit = report.training(result.machine, asked.solver, {"solve": seconds})
     if result.refit["status"] == "interrupted":
         raise KeyboardInterrupt
+
+
+def _require_streamable(kernel: str, multiclass: str | None) -> None:
+    if kernel != "linear":
+        raise InputError(f"a path along rows on disk is linear, got kernel {kernel!r}")
+    if multiclass == "ovo":
+        raise InputError("rows on disk are trained one class against the rest (ovr), got ovo")
 
 
 def _test_rows(test: Any, refit: bool, p: int) -> tuple[Matrix, np.ndarray] | None:

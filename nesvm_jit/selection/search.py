@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..files.ondisk import OnDisk, extent
 from ..kernelised import shared_matrix
 from ..machine.multiclass import class_order
 from ..machine.train import Job, is_small, problems_of
-from ..matrix import Matrix, as_vector, shape
+from ..matrix import Matrix, as_vector
 from ..nystroem import nystroem
 from ..settings import Settings, one_of
 from .columns import Column, folds_together
@@ -25,7 +26,7 @@ from .state import IRRELEVANT, State, key_of
 class Data:
     """The rows, checked once."""
 
-    X: Matrix
+    X: Matrix | OnDisk
     y: np.ndarray
     order: np.ndarray
     how: str
@@ -33,8 +34,8 @@ class Data:
     class_weight: Any
 
     @staticmethod
-    def of(X: Matrix, y, kernel: str, multiclass, sample_weight, class_weight) -> "Data":
-        n, p = shape(X)
+    def of(X: Matrix | OnDisk, y, kernel: str, multiclass, sample_weight, class_weight) -> "Data":
+        n, p = extent(X)
         y = as_vector("y", y, n)
         if kernel == "precomputed" and n != p:
             raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")
@@ -119,7 +120,8 @@ class Search:
         """The job of one γ, with its kernel matrix where that fits into memory."""
         data, gamma = self.data, self.gammas[g]
         settings = replace(self.settings, gamma=gamma, callback=None)
-        X, shared = data.X, None
+        X: Any = data.X
+        shared = None
         if settings.approx is not None:
             X = nystroem(X, settings)[1]
             settings = replace(settings, kernel="linear", approx=None, landmarks=None, gamma=None)

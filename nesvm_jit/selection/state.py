@@ -13,6 +13,7 @@ import numpy as np
 
 from .. import __version__
 from ..errors import NesvmError
+from ..files.ondisk import OnDisk
 from ..files.text import writing
 from ..matrix import Csr, Matrix
 from .columns import Column
@@ -22,10 +23,14 @@ EVERY = 1.0  # seconds between two writes
 IRRELEVANT = ("callback", "C")  # settings that change no result of a column
 
 
-def key_of(X: Matrix, arrays: list[Any], facts: dict[str, Any]) -> str:
+def key_of(X: Matrix | OnDisk, arrays: list[Any], facts: dict[str, Any]) -> str:
     """A digest of the data and of all that was asked for."""
     digest = hashlib.blake2b(digest_size=16)
-    parts = [X.data, X.indices, X.indptr] if isinstance(X, Csr) else [X]
+    parts: list[Any] = []
+    if isinstance(X, OnDisk):
+        digest.update(X.digest())
+    else:
+        parts = [X.data, X.indices, X.indptr] if isinstance(X, Csr) else [X]
     for a in [*parts, *arrays]:
         a = np.ascontiguousarray(a) if a is not None else np.empty(0)
         digest.update(f"{a.dtype} {a.shape} ".encode())
