@@ -48,6 +48,13 @@ def test_the_same_bits_as_in_memory(tmp_path, small_blocks, solver, model, bias)
     same(train(matrix, **options), train(X, y, **options))
 
 
+def test_the_same_bits_in_one_block(tmp_path):
+    X, y = draw()
+    for bias in (False, True):
+        options = {"solver": "newton", "bias": bias}
+        same(train(on_disk(tmp_path, X, y), **options), train(X, y, **options))
+
+
 def test_the_same_bits_in_single_precision_and_for_several_classes(tmp_path, small_blocks):
     X, y = draw(classes=3)
     matrix = on_disk(tmp_path, X, y, dtype=np.float32)

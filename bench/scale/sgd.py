@@ -23,7 +23,9 @@ def reached(folder: str, C: float, seconds: float) -> list[tuple[float, int, flo
     from sklearn.linear_model import SGDClassifier
 
     matrix = open_matrix(folder)
-    model = SGDClassifier(loss="hinge", alpha=1.0 / (C * matrix.n_rows), random_state=0)
+    model = SGDClassifier(
+        loss="hinge", alpha=1.0 / (C * matrix.n_rows), fit_intercept=False, random_state=0
+    )
     found, spent = [], 0.0
     while not found or spent < seconds:
         began = time.perf_counter()

@@ -124,7 +124,7 @@ class Part:
     @property
     def rows(self) -> Rows:
         """Of all rows."""
-        return Rows(self._y, self._c, self._s)
+        return self._rows(slice(0, self.n_rows))
 
     def squares(self) -> np.ndarray:
         """‖x_i‖², of rows in memory."""
@@ -132,8 +132,7 @@ class Part:
         return self._norms2 - self.bias
 
     def _rows(self, at: slice) -> Rows:
-        whole = at.stop - at.start == self.n_rows
-        return self.rows if whole else Rows(self._y[at], self._c[at], self._s[at])
+        return Rows(self._y[at], self._c[at], self._s[at])
 
     def _blocks(self) -> Iterator[View]:
         """Every block, read from wherever it is."""
