@@ -33,6 +33,21 @@ def scaling_hints(X) -> Iterator[str]:
         )
 
 
+def matrix(found) -> dict[str, Any]:
+    """The facts of an on-disk matrix whose checksums are right."""
+    labels, counts = np.unique(found.labels, return_counts=True)
+    return {
+        "n_samples": found.n_rows,
+        "n_features": found.n_cols,
+        "n_cells": found.n_cells,
+        "dtype": str(found.dtype),
+        "bytes": found.nbytes,
+        "n_classes": len(labels),
+        "rarest": int(counts.min(initial=found.n_rows)),
+        "verified": True,
+    }
+
+
 def training(machine, solver: str, seconds: dict[str, float]) -> dict[str, Any]:
     """The facts of a run; of several sub-problems the sums, and the largest gap."""
     record, problems = machine.record, machine.problems

@@ -126,6 +126,11 @@ def test_on_the_command_line(tmp_path, monkeypatch, small_blocks):
     kept = json.loads(done("train", "--json", "matrix", "other.model").out)
     assert kept["objective"] == pytest.approx(facts["objective"], rel=2e-3)
     assert "Accuracy" in done("predict", "matrix", "matrix.model", "out").out
+    assert json.loads(done("info", "--json", "matrix").out)["n_samples"] == 400
+    assert "verified" in done("info", "matrix").out
+    with open("matrix/values.bin", "r+b") as f:
+        f.write(b"x")
+    assert "checksum" in refused("info", "matrix")
     assert "only an on-disk matrix" in refused("train", "--stream", "text")
     assert "stay where they are" in refused("train", "--stream", "-v", "3", "matrix")
     assert "holds float64" in refused("train", "--float32", "matrix")
