@@ -85,6 +85,11 @@ class OnDisk:
         """Bytes of all arrays."""
         return sum(a.length * a.dtype.itemsize for a in self._arrays.values())
 
+    @property
+    def checksums(self) -> list[list[int]]:
+        """Rows, cells and four checksums of every block, as the header has them."""
+        return self._table
+
     @cached_property
     def labels(self) -> np.ndarray:
         """All labels, read when first asked for."""

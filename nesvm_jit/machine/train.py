@@ -12,16 +12,19 @@ from scipy.sparse import csr_matrix
 
 from .. import __version__
 from ..binary import Solution, Start, costs, solve_checked
+from ..checkpoint import Checkpoint
 from ..errors import InputError
 from ..files.ondisk import OnDisk
 from ..files.record import ModelRecord
 from ..jit import get_threads, one_blas_thread
+from ..kept import checksums, matrix_checksum, opened
 from ..kernelised import SharedMatrix, budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
 from ..models.kernel_rows import KernelRows
 from ..nystroem import Landmarks, nystroem
 from ..settings import Settings, one_of
 from .calibration import fit_sigmoid
+from .finished import finished, solution_again, solution_facts
 from .folds import stratified_folds
 from .machine import Machine
 from .multiclass import class_order, pairs
@@ -102,14 +105,31 @@ def train(
     c = costs(C, y, order, sample_weight, class_weight)
     problems = _problems(y, order, how)
     _check_warm(warm, kernel, p, len(problems), order)
-    job = _Job(X, y, c, order, checked, bool(probability), seed)
+    data = partial(_data_of, X, y, c, order, warm)
+    with opened(checked, data, multiclass=how, probability=bool(probability)) as checkpoint:
+        job = _Job(X, y, c, order, checked, bool(probability), seed, checkpoint=checkpoint)
+        return _trained(job, how, problems, warm, keep_duals)
+
+
+def _data_of(X: Matrix, y, c, order: np.ndarray, warm: Machine | None) -> list:
+    """Checksums of all that the result depends on, beside the settings."""
+    facts = [matrix_checksum(X), *checksums(y, c, order)]
+    if warm is not None:
+        facts += checksums(warm.record.weights, warm.record.bias, *(warm.duals or []))
+    return facts
+
+
+def _trained(
+    job: "_Job", how: str, problems: list[Problem], warm: Machine | None, keep_duals: bool
+) -> Machine:
+    checked, X, y, order = job.settings, job.X, job.y, job.order
     if checked.approx is not None:
         marks, features = nystroem(X, checked)
         plain = replace(checked, kernel="linear", approx=None, landmarks=None)
         found = replace(job, X=features, settings=plain).run(problems, None)
         return _approximate_machine(checked, order, how, found, marks, y[marks.numbers])
-    several = len(problems) > 1 or probability
-    if several and kernel in ("poly", "rbf") and model != "lpsvm":
+    several = len(problems) > 1 or job.probability
+    if several and checked.kernel in ("poly", "rbf") and checked.model != "lpsvm":
         in_pairs = problems[0].rows is not None
         by_class = np.concatenate([np.flatnonzero(y == k) for k in order]) if in_pairs else None
         job = replace(job, shared=shared_matrix(X, checked, by_class))
@@ -152,6 +172,7 @@ class _Job:
     probability: bool
     seed: int
     shared: SharedMatrix | None = None
+    checkpoint: Checkpoint | None = None
 
     def run(self, problems: list[Problem], warm: Machine | None) -> list[Found]:
         stop = threading.Event()
@@ -159,8 +180,10 @@ class _Job:
         workers = len(problems)
 
         def task(number: int):
-            settings = self._settings_of(number, workers, started, stop)
             start = _start(warm, number, problems[number], self)
+            if self.checkpoint is not None:
+                return self._kept(problems[number], number, workers, start, stop)
+            settings = self._settings_of(number, workers, time.perf_counter() - started, stop)
             return self._solve(problems[number], settings, start, stop)
 
         n, p = shape(self.X)
@@ -168,12 +191,29 @@ class _Job:
         small = rows / workers * min(n, p) < SMALL_CELLS
         return run_all([partial(task, k) for k in range(workers)], stop, small)
 
-    def _settings_of(self, number: int, of: int, started: float, stop) -> Settings:
-        settings, callback = _remaining(self.settings, started), self.settings.callback
+    def _kept(self, problem: Problem, number: int, of: int, start: Start, stop) -> Found:
+        """What the checkpoint has of a sub-problem, or what it then keeps."""
+        assert self.checkpoint is not None
+        known = self.checkpoint.done(number)
+        if known is not None:
+            sigmoid = known["sigmoid"] and tuple(known["sigmoid"])
+            return Found(problem, solution_again(known["solution"]), known["seconds"], sigmoid)
+        slot = self.checkpoint.slot(number)
+        settings = self._settings_of(number, of, slot.began, stop)
+        found = self._solve(problem, settings, replace(start, slot=slot), stop)
+        seconds = time.perf_counter() - self.checkpoint.started - slot.began
+        if finished(found.solution) and not stop.is_set():  # which may have cut calibration short
+            facts = {"seconds": seconds, "sigmoid": found.sigmoid}
+            self.checkpoint.finish(number, {"solution": solution_facts(found.solution), **facts})
+        return replace(found, seconds=seconds)
+
+    def _settings_of(self, number: int, of: int, spent: float, stop) -> Settings:
+        settings, callback = _less(self.settings, spent), self.settings.callback
 
         def watched(row: dict) -> bool:
-            asked = callback is not None and callback({**row, "problem": number, "problems": of})
-            return bool(asked) or stop.is_set()
+            if callback is not None and callback({**row, "problem": number, "problems": of}):
+                stop.set()
+            return stop.is_set()
 
         workers = min(get_threads(), of)
         share = budget_bytes(settings.cache_mb) / 2.0**20 / workers
@@ -234,10 +274,13 @@ class _Job:
 
 def _remaining(settings: Settings, began: float) -> Settings:
     """Settings with what is left of the time limit."""
+    return _less(settings, time.perf_counter() - began)
+
+
+def _less(settings: Settings, seconds: float) -> Settings:
     if settings.time_limit is None:
         return settings
-    left = settings.time_limit - (time.perf_counter() - began)
-    return replace(settings, time_limit=max(0.0, left))
+    return replace(settings, time_limit=max(0.0, settings.time_limit - seconds))
 
 
 def _other(order: np.ndarray, problem: Problem) -> str:
