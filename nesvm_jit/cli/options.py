@@ -201,6 +201,27 @@ solver = several(
     ),
 )
 
+checkpoints = several(
+    click.option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Save the state of training to FILE now and then; removed when the model is written.",
+    ),
+    click.option(
+        "--checkpoint-every",
+        type=float,
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="Seconds between two checkpoints.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Go on from the state in the file of --checkpoint, to the same model.",
+    ),
+)
+
 data = several(
     click.option(
         "--features",
@@ -217,7 +238,7 @@ def training_options(given: dict) -> dict:
     bias = given["bias"] if given["liblinear_bias"] is None else given["liblinear_bias"] >= 0
     same = (
         "model kernel gamma degree coef0 cache_mb multiclass solver tol mu mu_start mu_end epsilon "
-        "lipschitz max_iter time_limit seed approx landmarks"
+        "lipschitz max_iter time_limit seed approx landmarks checkpoint checkpoint_every resume"
     )
     return {
         **{name: given[name] for name in same.split()},

@@ -18,6 +18,7 @@ from .progress import Progress
 @click.argument("more", nargs=-1, metavar="")
 @options.problem
 @options.solver
+@options.checkpoints
 @click.option(
     "-v",
     "--folds",
@@ -78,6 +79,7 @@ def train(
       nesvm-jit train -s lpsvm -e 1e-4 --json a9a   l1 norm, facts as JSON
       nesvm-jit train -v 5 a9a                    cross-validation accuracy
       nesvm-jit train --dask local -o big.model part1 part2   on worker processes
+      nesvm-jit train --checkpoint state a9a      killed, it goes on with --resume
     """
     from .. import report
     from ..files.training import read_training
@@ -110,6 +112,8 @@ def train(
             raise click.UsageError("--json and a MODEL_FILE of - both need standard output")
         options.require_another_file("MODEL_FILE", target, *(data if dask else [training_file]))
         _require_writable(target)
+    checkpoint = settings["checkpoint"]
+    fitting.require_usable_checkpoint(settings, folds, target, data if dask else [training_file])
     start = time.perf_counter()
     X = y = None
     if not dask:
@@ -132,7 +136,8 @@ def train(
         elif not quiet:
             click.echo(f"Cross Validation Accuracy = {100 * found.accuracy:g}%")
         return
-    with Progress(settings["tol"], wanted=not silent) as callback:
+    watching = Progress(settings["tol"], wanted=not silent)
+    with watching as callback, fitting.checkpointing(checkpoint):
         if dask:
             arguments = (data, dask, workers, features, float32)
             machine = fitting.fit_on_cluster(*arguments, callback, settings)
@@ -144,6 +149,8 @@ def train(
     seconds["write"] = time.perf_counter() - began
     seconds["total"] = time.perf_counter() - start
     facts = report.training(machine, settings["solver"], seconds)
+    if checkpoint and facts["status"] == "converged":
+        fitting.remove_checkpoint(checkpoint)
     if as_json:
         options.print_json(facts)
     elif not quiet:
@@ -152,6 +159,9 @@ def train(
     if not silent:
         for line in report.warnings(facts, settings["tol"]):
             click.echo(f"nesvm-jit: {line}", err=True)
+        if checkpoint and facts["status"] != "converged":
+            hint = fitting.how_to_go_on(checkpoint, facts["status"])
+            click.echo(f"nesvm-jit: {hint}", err=True)
     if facts["status"] == "interrupted":
         sys.exit(130)
 
