@@ -77,7 +77,7 @@ class Part:
         return self._norms2 - self.bias
 
     def _rows(self, at: slice) -> Rows:
-        whole = at.stop - at.start == self.n_rows
+        whole = at.stop - at.start == self.n_rows and self.data.resident  # else y may be `Signs`
         return self.rows if whole else Rows(self._y[at], self._c[at], self._s[at])
 
     def _blocks(self) -> Iterator[View]:
