@@ -5,12 +5,12 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow fuzz lint format docs bench-read bench-kernels bench-startup \
-	bench-solvers bench-peers bench-paper bench bench-compare clean
+.PHONY: demo test test-slow fuzz lint format docs screenshots bench-read bench-kernels bench-startup \
+	bench-solvers bench-peers bench-paper bench-scale bench bench-compare clean
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[test]'
+	$(PIP) -e '.[test,plot]'
 	for peer in liblinear-official libsvm-official; do \
 		$(PIP) $$peer || echo "$$peer cannot be installed: its tests are skipped"; done
 	touch $@
@@ -57,8 +57,17 @@ docs: $(READY)
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "build/site/index.html"
 
+# the pictures of docs/pictures.md; Chromium by its name or in CHROMIUM
+screenshots: $(READY)
+	$(BIN)/python -m bench.screenshots
+
 bench-read bench-kernels bench-startup bench-solvers: bench-%: $(VENV)/.ready-bench
 	$(BIN)/python -m bench.$*
+
+# 20 million rows, 20 GB of disk and half an hour; ARGS=--quick for a minute
+bench-scale: $(VENV)/.ready-bench
+	$(PIP) -e '.[dask]'
+	$(BIN)/python -m bench.scale $(ARGS)
 
 # one by one: a peer that cannot be installed here is skipped
 PEERS := liblinear-official snapml skglm rehline libsvm-official scikit-learn-intelex thundersvm-cpu

@@ -15,12 +15,14 @@ _HOME = {
     "Machine": ".machine.machine",
     "NESVC": ".estimator",
     "convert": ".files.converting",
+    "PathResult": ".selection.result",
     "cross_validate": ".machine.crossval",
     "get_threads": ".jit",
     "kernels": ".kernels",
     "libsvm_blocks": ".files.stream",
     "load_model": ".machine.machine",
     "open_matrix": ".files.ondisk",
+    "path": ".selection.path",
     "read_libsvm": ".files.libsvm",
     "Settings": ".settings",
     "Solution": ".binary",
@@ -36,6 +38,7 @@ __all__ = [
     "InputError",
     "Machine",
     "NesvmError",
+    "PathResult",
     "Settings",
     "Solution",
     "__version__",
@@ -46,6 +49,7 @@ __all__ = [
     "libsvm_blocks",
     "load_model",
     "open_matrix",
+    "path",
     "read_libsvm",
     "set_threads",
     "solve",
@@ -66,6 +70,8 @@ if TYPE_CHECKING:
     from .machine.crossval import cross_validate
     from .machine.machine import Machine, load_model
     from .machine.train import train
+    from .selection.path import path
+    from .selection.result import PathResult
     from .settings import Settings
 
 

@@ -9,11 +9,14 @@ import numpy as np
 
 from .checkpoint import Slot
 from .errors import InputError
+from .files.ondisk import OnDisk
 from .jit import memory_bytes, one_blas_thread
-from .kept import checksums, matrix_checksum, opened
+from .kept import data_of, opened
 from .matrix import Matrix, as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
+from .models.part import Part
 from .models.problem import LinearProblem, problem_in_memory
+from .models.streamed import Streamed
 from .narrow import narrowed
 from .settings import Settings, one_of, positive
 from .solvers import (
@@ -132,28 +135,33 @@ def solve(
     if kernel != "linear" and checked.checkpoint is not None:
         raise InputError("checkpoint is for linear machines here, and for all machines in `train`")
     X = as_matrix(X)
-    n, _ = shape(X)
+    n, p = shape(X)
     if n == 0:
         raise InputError("X must have at least one row of each class")
     y = _labels(y, n)
     c = _costs(C, y, sample_weight, class_weight)
-
-    def data() -> list:
-        return [matrix_checksum(X), *checksums(y, c, w0, b0, w_star, b_star, alpha0)]
-
-    with opened(checked, data) as checkpoint:
+    start = Start(w0, b0, w_star, b_star, alpha0)
+    alpha0 = None if alpha0 is None else as_vector("alpha0", alpha0, n)
+    with opened(checked, partial(data_of, X, y, c, *start.points(p, bias), alpha0)) as checkpoint:
         slot = None if checkpoint is None else checkpoint.slot(0)
-        return solve_checked(X, y, c, checked, Start(w0, b0, w_star, b_star, alpha0, slot))
+        return solve_checked(X, y, c, checked, replace(start, slot=slot))
 
 
 def solve_checked(
-    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, start: Start | None = None
+    X: Matrix | OnDisk,
+    y: np.ndarray,
+    c: np.ndarray,
+    settings: Settings,
+    start: Start | None = None,
 ) -> Solution:
     """`solve` for data that have been checked, with the cost of every row."""
     start = start or Start()
     with one_blas_thread():
         if settings.approx is not None:
             raise InputError("approx is for `train`, which keeps the landmarks")
+        if isinstance(X, OnDisk):
+            part = Part(Streamed(X), y, c, MODELS[settings.model](), settings.bias)
+            return solve_problem(LinearProblem(part), settings, start)
         if settings.kernel == "linear":
             return _solve_linear(X, y, c, settings, start)
         from .kernelised import solve_kernel
@@ -258,12 +266,9 @@ def _work(
             alpha0 = _dual_start(problem, v0, _warm(problem, v0, first))
         coordinate(problem, alpha0, problem.split(v0)[1], settings.seed, run)
     else:
-        first = first if again else _first(problem, v0, first, settings)
+        if settings.solver == "auto" and not again:
+            first = _warm(problem, v0, first)
         gradient_methods(problem, v0, centre, first, settings, run)
-
-
-def _first(problem: LinearProblem, v0: np.ndarray, first: Smoothing, settings: Settings):
-    return _warm(problem, v0, first) if settings.solver == "auto" else first
 
 
 def gradient_methods(problem, v0, centre, first: Smoothing, settings: Settings, run: Run) -> None:

@@ -35,8 +35,13 @@ def opened(
     return Checkpoint(settings.checkpoint, settings.checkpoint_every, key, settings.resume)
 
 
+def data_of(X: Matrix, *arrays: Any) -> list:
+    """Checksums of a matrix in memory and of arrays."""
+    return [matrix_checksum(X), *checksums(*arrays)]
+
+
 def checksums(*arrays: Any) -> list:
-    """Of matrices and arrays, or None."""
+    """Of arrays, or None."""
     return [None if a is None else _checksum(a) for a in arrays]
 
 

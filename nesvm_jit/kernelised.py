@@ -1,5 +1,6 @@
 """The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ (‖β‖₁ in lpsvm)."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,6 +31,7 @@ INDEFINITE = 1e-6  # of the largest eigenvalue, below zero: more than rounding
 LANCZOS_STEPS = 40
 LARGEST = 1e100  # of a kernel's values: sums of their products are still numbers
 SMALL = (1e-4, 1e-8)  # of the largest coefficient
+MANY_RUNS = 64  # of neighbours: beyond, one by one is faster
 ROUNDING = 0.1  # of the tolerance may be lost by it
 NOT_SEMIDEFINITE = (
     "a kernel matrix must be positive semidefinite, or nothing could be certified; "
@@ -57,17 +59,30 @@ def budget_bytes(cache_mb: float | None) -> float:
     return 0.25 * memory_bytes() if cache_mb is None else cache_mb * 2.0**20
 
 
+def worker_mb(settings: Settings) -> float:
+    """MB for each of the problems that run at a time, the same for any number of threads: what is
+    in memory decides the order of sums."""
+    workers = max(os.cpu_count() or 1, get_threads())
+    return budget_bytes(settings.cache_mb) / 2.0**20 / workers
+
+
 def solve_kernel(
-    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, rows: KernelRows | None = None
+    X: Matrix,
+    y: np.ndarray,
+    c: np.ndarray,
+    settings: Settings,
+    rows: KernelRows | None = None,
+    alpha0: np.ndarray | None = None,
 ) -> Any:
-    """A `Solution` with β in place of w; the rows of the kernel matrix may be there already."""
+    """A `Solution` with β in place of w; the rows of the kernel matrix may be there already, and
+    pairwise steps may start from a dual point."""
     from .binary import limits, run_to_the_end, solution
 
     if settings.model == "lpsvm":
-        return _solve_l1(X, y, c, settings)
+        return _solve_l1(X, y, c, settings, rows)
     budget = budget_bytes(settings.cache_mb)
     loss = HINGE if settings.model == "csvm" else SQUARE
-    rows = rows or _rows(X, settings, budget)
+    rows = rows or kernel_rows(X, settings)
     problem = KernelProblem(rows, y, c, settings.bias, loss)
     run = Run(problem, limits(settings), engine=settings.solver)
     if settings.solver == "auto":
@@ -75,7 +90,7 @@ def solve_kernel(
         run.why = f"the engine of {settings.model} with a kernel"
     smoothed = False
     if run.engine == "coordinate":
-        work = partial(_work_in_pairs, problem, settings.seed, run)
+        work = partial(_work_in_pairs, problem, settings.seed, run, alpha0)
     elif run.engine == "newton" and loss == SQUARE:
         work = partial(least_squares, problem, budget, run)
     else:
@@ -89,14 +104,32 @@ def solve_kernel(
     return solution(run, settings, **found)
 
 
-def _work_in_pairs(problem: KernelProblem, seed: int, run: Run) -> None:
+def _work_in_pairs(problem: KernelProblem, seed: int, run: Run, alpha0: np.ndarray | None) -> None:
     """Pairwise steps; on finer rows where the rounding of K alone keeps the gap open."""
-    pairwise_in_levels(problem, run, np.random.default_rng(seed))
-    if not run.done and problem.rows.finer is not None:
+    if alpha0 is None:
+        pairwise_in_levels(problem, run, np.random.default_rng(seed))
+    else:
+        pairwise(problem, alpha0, run)
+    if problem.rows.finer is None:
+        return
+    if run.status == "converged" and not _settled(problem, run):
+        run.status = ""
+    if not run.done:
         beta = problem.beta
         finer = KernelProblem(problem.rows.finer(), problem.y, problem.c, problem.bias)
         run.begin_again(finer)
         pairwise(finer, beta * problem.y, run)
+
+
+def _settled(problem: KernelProblem, run: Run) -> bool:
+    """Whether the tolerance is met by the best point and its bound added up afresh, too."""
+    assert run.best is not None
+    beta, b = problem.split(run.best)
+    if not np.array_equal(beta, problem.beta):
+        problem.place(beta)
+        run.certify()
+    run.settle(problem.evaluate(np.append(problem.beta, b)).objective)
+    return run.gap <= run.limits.tol
 
 
 def _work_smoothed(problem: KernelProblem, settings: Settings, run: Run) -> None:
@@ -157,7 +190,9 @@ def _enough(objective: float, run: Run) -> bool:
     return objective <= run.objective or objective - run.dual <= run.limits.tol * objective
 
 
-def _rows(X: Matrix, settings: Settings, budget: float) -> KernelRows:
+def kernel_rows(X: Matrix, settings: Settings) -> KernelRows:
+    """The rows of the kernel matrix, kept as the budget allows."""
+    budget = budget_bytes(settings.cache_mb)
     if settings.kernel == "precomputed":
         return KernelRows(None, None, budget, K=_precomputed(X))
     spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
@@ -206,18 +241,24 @@ class SharedMatrix:
     K: np.ndarray
     epsilon: float
     place: np.ndarray  # of every row in K
-    finer: Callable[[np.ndarray | None], KernelRows]
+    finer: Callable[[np.ndarray | None], KernelRows] | None
 
     def rows(self, part: np.ndarray | None) -> KernelRows:
         """The kernel between a part of the rows, or all."""
         K = self.K if part is None else _between(self.K, self.place[part])
-        finer = partial(self.finer, part) if K.dtype == np.float32 else None
+        finer = partial(self.finer, part) if self.finer else None
         return KernelRows(None, None, 0.0, K=K, epsilon=self.epsilon, finer=finer)
+
+    def between(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """A copy of the kernel between two sets of rows."""
+        return self.K[self.place[rows][:, None], self.place[columns]]
 
 
 def _between(K: np.ndarray, places: np.ndarray) -> np.ndarray:
     """A copy of K between these places, in runs of neighbours: as fast as memory."""
     ends = np.flatnonzero(np.diff(places) != 1) + 1
+    if len(ends) > MANY_RUNS:
+        return K[places[:, None], places]
     starts, stops = np.append(0, ends), np.append(ends, len(places))
     out = np.empty((len(places), len(places)), K.dtype)
     here = [
@@ -232,7 +273,10 @@ def _between(K: np.ndarray, places: np.ndarray) -> np.ndarray:
 
 def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> SharedMatrix | None:
     """The kernel matrix of all rows, in this order or as they come; None where it takes more than
-    half the budget."""
+    half the budget. A precomputed one is there."""
+    if settings.kernel == "precomputed":
+        K = _precomputed(X)
+        return SharedMatrix(K, float(np.finfo(float).eps), np.arange(len(K)), None)
     spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
     dtype, epsilon = precision(narrow, settings, spec)
     n = shape(X)[0]
@@ -244,9 +288,9 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
     if order is not None:
         place[order] = np.arange(n)
     K = gram(rows, None, *kernel, dtype=dtype)
-    left = 0.5 * budget_bytes(settings.cache_mb) / get_threads()  # for each problem at a time
-    share = replace(settings, cache_mb=left / 2.0**20)
-    return SharedMatrix(K, epsilon, place, partial(finer_rows, X, share))
+    share = replace(settings, cache_mb=0.5 * worker_mb(settings))
+    finer = partial(finer_rows, X, share) if dtype == np.float32 else None
+    return SharedMatrix(K, epsilon, place, finer)
 
 
 def _precomputed(X: Matrix) -> np.ndarray:
@@ -287,11 +331,13 @@ def _extreme_eigenvalues(K: np.ndarray) -> tuple[float, float]:
     return float(values[0]), float(values[-1])
 
 
-def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings):
+def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, rows: KernelRows | None):
     """‖β‖₁ as penalty: the linear LP-SVM whose features are the columns of K."""
     from .binary import solve_checked
 
-    if settings.kernel == "precomputed":
+    if rows is not None:
+        K = rows.store
+    elif settings.kernel == "precomputed":
         K = _precomputed(X)
     else:
         n = shape(X)[0]

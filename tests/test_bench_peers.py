@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench import selection
 from bench.peers import page, plots, store, targets
 from bench.peers.curves import Curve, Outcome, fastest, median, off, short, time_to
 from bench.peers.datasets.source import Shape, imitate
@@ -168,3 +169,22 @@ def test_page_from_stored_results(stored, monkeypatch, capsys):
     assert "| LIBLINEAR | 100 | not certified |" in text
     assert drawn == ["synthetic-a9a-csvm-C1.svg"]
     assert f"plots/{drawn[0]}" in text
+
+
+def test_grids_for_choosing_c_are_shown(tmp_path, monkeypatch):
+    monkeypatch.setattr(selection, "STORED", tmp_path / "selection.json")
+    assert selection.section() is None
+    ours = {"seconds": 0.5, "accuracy": 0.85, "note": "largest certified gap 9e-04"}
+    peer = {"seconds": 4.5, "accuracy": 0.84, "note": ""}
+    stored = {
+        "linear": {
+            "data": "a9a",
+            "runs": {"nesvm-jit path": ours, "peer": peer, "none": {"missing": "no module"}},
+        },
+        "rbf": {"data": "usps", "runs": {"nesvm-jit path": peer, "peer": ours}},
+    }
+    (tmp_path / "selection.json").write_text(json.dumps(stored))
+    text = selection.section()
+    assert "| peer | 4.50 | 0.8400 | 9.0 × | met |  |" in text
+    assert "| none | no module |" in text
+    assert "| peer | 0.50 | 0.8500 | 0.1 × | missed |" in text

@@ -27,6 +27,8 @@ LEVELS = {
     "machine": 9,
     "distributed": 10,
     "report": 10,
+    "pages": 10,
+    "selection": 10,
     "warm": 10,
     "estimator": 10,
     "cli": 11,

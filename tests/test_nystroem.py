@@ -29,17 +29,17 @@ def draw(n=200, p=3, k=2):
 def test_with_every_row_a_landmark_products_are_the_kernel(kernel, make):
     X, _ = draw(n=40)
     settings = Settings(kernel=kernel, gamma=0.3, coef0=1.0, approx="nystroem", landmarks=100)
-    found = nystroem(as_matrix(make(X)), settings)
+    marks, features = nystroem(as_matrix(make(X)), settings)
     K = oracle.gram(X, X, kernel, 0.3, 1.0, 3)
-    np.testing.assert_allclose(found.features @ found.features.T, K, atol=1e-3 * np.abs(K).max())
-    assert found.landmarks.tolist() == list(range(40))
-    assert found.features.dtype == (np.float32 if make is np.float32 else np.float64)
+    np.testing.assert_allclose(features @ features.T, K, atol=1e-3 * np.abs(K).max())
+    assert marks.numbers.tolist() == list(range(40))
+    assert features.dtype == (np.float32 if make is np.float32 else np.float64)
 
 
 def test_landmarks_are_those_of_the_seed():
     X = as_matrix(draw()[0])
     drawn = [
-        nystroem(X, Settings(kernel="rbf", approx="nystroem", landmarks=20, seed=seed)).landmarks
+        nystroem(X, Settings(kernel="rbf", approx="nystroem", landmarks=20, seed=seed))[0].numbers
         for seed in (0, 0, 1)
     ]
     assert np.array_equal(drawn[0], drawn[1])

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, convert, open_matrix, train, write_libsvm
+from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
 from nesvm_jit.models import blocks
 from scipy.sparse import random_array
 
@@ -46,6 +46,13 @@ def test_the_same_bits_as_in_memory(tmp_path, small_blocks, solver, model, bias)
     options = {"model": model, "solver": solver, "bias": bias, "max_iter": 300}
     matrix = on_disk(tmp_path, X, y)
     same(train(matrix, **options), train(X, y, **options))
+
+
+def test_the_same_bits_in_one_block(tmp_path):
+    X, y = draw()
+    for bias in (False, True):
+        options = {"solver": "newton", "bias": bias}
+        same(train(on_disk(tmp_path, X, y), **options), train(X, y, **options))
 
 
 def test_the_same_bits_in_single_precision_and_for_several_classes(tmp_path, small_blocks):
@@ -120,7 +127,7 @@ def test_on_the_command_line(tmp_path, monkeypatch, small_blocks):
     assert kept["objective"] == pytest.approx(facts["objective"], rel=2e-3)
     assert "Accuracy" in done("predict", "matrix", "matrix.model", "out").out
     assert "only an on-disk matrix" in refused("train", "--stream", "text")
-    assert "stay on disk" in refused("train", "--stream", "-v", "3", "matrix")
+    assert "stay where they are" in refused("train", "--stream", "-v", "3", "matrix")
     assert "holds float64" in refused("train", "--float32", "matrix")
     assert "has 12 features" in refused("train", "--features", "20", "matrix")
 
@@ -132,3 +139,16 @@ def test_memory_is_what_the_process_may_have(monkeypatch):
 
     monkeypatch.setattr(resource, "getrlimit", lambda _: (2**30, 2**30))
     assert jit.memory_bytes() == 2**30
+
+
+def test_a_path_along_rows_on_disk(tmp_path, small_blocks):
+    X, y = draw(classes=3)
+    matrix = on_disk(tmp_path, X, y)
+    options = {"costs": (0.1, 1.0), "folds": 3, "solver": "newton"}
+    there, here = path(matrix, **options), path(X, y, **options)
+    for a, b in zip(there.facts()["cells"], here.facts()["cells"], strict=True):
+        assert a["scores"] == b["scores"]
+        assert a["gaps"] == b["gaps"]
+    assert np.array_equal(there.machine.record.weights, here.machine.record.weights)
+    with pytest.raises(InputError, match="rows on disk is linear"):
+        path(matrix, kernel="rbf")

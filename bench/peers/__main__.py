@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from .. import selection
 from ..common import DOCS, machine_facts, note
 from . import page, prediction
 from .curves import median
@@ -65,6 +66,7 @@ def main() -> None:
     tasks, folder = measured("bench.peers", __doc__, all_tasks(), quick_tasks())
     if folder == DOCS and "--write-only" not in sys.argv:
         prediction.measure()
+        selection.measure()
     page.write(tasks, folder)
 
 

@@ -3,6 +3,7 @@
 import math
 from pathlib import Path
 
+from .. import selection
 from ..common import note, table, write_page
 from . import plots, prediction, targets
 from .curves import LEVELS, Curve, Outcome, fastest, median, nearest, off, proven, short, time_to
@@ -182,6 +183,7 @@ def write(tasks: list[Task], folder: Path) -> None:
         ("Spread over C", _spreads(by_task)),
         *((group, _times(found)) for group, found in groups.items()),
         *([("Prediction", found)] if (found := prediction.section()) else []),
+        *([("Choosing C", found)] if (found := selection.section()) else []),
         ("How certain the optimum is", _bounds(outcomes)),
         ("Curves", _plots(outcomes, folder)),
     ]

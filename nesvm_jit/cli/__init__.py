@@ -10,6 +10,7 @@ from ..errors import NesvmError
 from .completion import completion
 from .convert import convert
 from .info import info
+from .path import path
 from .predict import predict
 from .train import train
 from .warmup import warmup
@@ -37,11 +38,12 @@ def command():
     \b
       nesvm-jit train a9a                     writes a9a.model, says how good it provably is
       nesvm-jit predict a9a.t a9a.model out   labels in `out`, accuracy on the screen
+      nesvm-jit path a9a -o a9a.model         tries seven C, trains with the best
       nesvm-jit COMMAND --help                all options, with examples
     """
 
 
-for _command in (train, predict, info, convert, warmup, completion):
+for _command in (train, predict, path, info, convert, warmup, completion):
     command.add_command(_command)
 
 

@@ -27,6 +27,11 @@ threads = click.option(
     expose_value=False,
     help="Threads to run on (default: all cores).",
 )
+stream = click.option(
+    "--stream",
+    is_flag=True,
+    help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
+)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, no text."
@@ -68,7 +73,7 @@ def several(*options: Callable) -> Callable:
     return decorate
 
 
-problem = several(
+kernel = several(
     click.option(
         "-s",
         "--model",
@@ -86,12 +91,6 @@ problem = several(
         show_default=True,
         help="linear; poly (gamma*u'v + coef0)^degree; rbf exp(-gamma*|u-v|^2); precomputed. "
         "LIBSVM's numbers 0, 1, 2, 4 are understood too.",
-    ),
-    click.option(
-        "-g",
-        "--gamma",
-        type=Gamma(),
-        help="Kernel width (default: 1/features; 'scale': 1/(features*variance)).",
     ),
     click.option("-d", "--degree", type=int, default=3, show_default=True, help="Degree of poly."),
     click.option(
@@ -114,7 +113,9 @@ problem = several(
         metavar="M",
         help="Rows that --approx takes as landmarks (default: 1000).",
     ),
-    click.option("-c", "--cost", type=float, default=1.0, show_default=True, help="C."),
+)
+
+weights = several(
     click.option(
         "--bias/--no-bias", default=True, show_default=True, help="A free, unpenalised bias."
     ),
@@ -138,6 +139,18 @@ problem = several(
         type=click.Choice(["ovo", "ovr"]),
         help="One-versus-one (default with a kernel) or one-versus-rest (default when linear).",
     ),
+)
+
+problem = several(
+    kernel,
+    click.option(
+        "-g",
+        "--gamma",
+        type=Gamma(),
+        help="Kernel width (default: 1/features; 'scale': 1/(features*variance)).",
+    ),
+    click.option("-c", "--cost", type=float, default=1.0, show_default=True, help="C."),
+    weights,
     click.option(
         "-b",
         "--probability",
@@ -148,7 +161,7 @@ problem = several(
     ),
 )
 
-solver = several(
+engine = several(
     click.option(
         "--solver",
         type=click.Choice(SOLVERS),
@@ -187,18 +200,24 @@ solver = several(
         "--max-iter", type=click.IntRange(min=1), default=100_000, show_default=True, help="Rounds."
     ),
     click.option("--time-limit", type=float, metavar="S", help="Seconds of solving."),
+)
+
+seed = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of folds and random orders.",
+)
+
+solver = several(
+    engine,
     click.option(
         "--warm-start",
         metavar="MODEL",
         help="Start from the linear machine in this file, of another C perhaps.",
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="Of folds and random orders.",
-    ),
+    seed,
 )
 
 checkpoints = several(
@@ -232,20 +251,41 @@ data = several(
     click.option("--float32", is_flag=True, help="Keep the data in single precision."),
 )
 
+plot = click.option(
+    "--plot",
+    metavar="FILE",
+    help="Draw the run into a PNG, SVG or PDF file (needs matplotlib).",
+)
+html = click.option(
+    "--html",
+    metavar="FILE",
+    help="Write the run as an interactive page that needs nothing but a browser.",
+)
+trace = click.option("--trace", metavar="FILE", help="Write every round as a line of CSV.")
 
-def training_options(given: dict) -> dict:
-    """What `nesvm_jit.train` takes, from the options `problem` and `solver`."""
+
+def fit_options(given: dict) -> dict:
+    """What every fit takes, from the options `kernel`, `weights`, `engine` and `seed`."""
     bias = given["bias"] if given["liblinear_bias"] is None else given["liblinear_bias"] >= 0
     same = (
-        "model kernel gamma degree coef0 cache_mb multiclass solver tol mu mu_start mu_end epsilon "
-        "lipschitz max_iter time_limit seed approx landmarks checkpoint checkpoint_every resume"
+        "model kernel degree coef0 cache_mb multiclass solver tol mu mu_start mu_end epsilon "
+        "lipschitz max_iter time_limit seed approx landmarks"
     )
     return {
         **{name: given[name] for name in same.split()},
-        "C": given["cost"],
         "bias": bias,
-        "probability": bool(given["probability"]),
         "class_weight": dict(given["weights"]) or None,
+    }
+
+
+def training_options(given: dict) -> dict:
+    """What `nesvm_jit.train` takes, from the options `problem`, `solver` and `checkpoints`."""
+    return {
+        **fit_options(given),
+        "gamma": given["gamma"],
+        "C": given["cost"],
+        "probability": bool(given["probability"]),
+        **{name: given[name] for name in ("checkpoint", "checkpoint_every", "resume")},
     }
 
 

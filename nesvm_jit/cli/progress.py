@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 EVERY = 0.1  # seconds between two refreshes
@@ -21,9 +22,15 @@ class Progress:
     ends the program. An exception in their stead could be lost, or do harm, inside the compiler.
     """
 
-    def __init__(self, tol: float, wanted: bool):
+    def __init__(
+        self,
+        tol: float,
+        wanted: bool,
+        line: "Callable[[dict, float, float], str] | None" = None,
+        ending: str = "ending with the best model found; Ctrl-C again to give it up",
+    ):
         self._shown = wanted and sys.stderr.isatty()
-        self._tol = tol
+        self._tol, self._line, self._ending = tol, line or _line, ending
         self._started = time.perf_counter()
         self._next = self._started + LATER
         self._width = 0
@@ -55,7 +62,7 @@ class Progress:
         now = time.perf_counter()
         if self._shown and now >= self._next and not self._asked:
             self._next = now + EVERY
-            self._show(_line(row, self._tol, now - self._started))
+            self._show(self._line(row, self._tol, now - self._started))
         return self._asked
 
     def _show(self, line: str) -> None:
@@ -78,7 +85,7 @@ class Progress:
             os._exit(130)
         self._asked = True
         with contextlib.suppress(RuntimeError):  # the signal came in the middle of a line
-            self._show("ending with the best model found; Ctrl-C again to give it up")
+            self._show(self._ending)
 
 
 def _columns() -> int:

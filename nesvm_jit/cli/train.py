@@ -1,14 +1,13 @@
 """`nesvm-jit train`."""
 
 import os
-import stat
 import sys
 import time
 
 import click
 
 from ..errors import NesvmError
-from . import fitting, options
+from . import fitting, options, outputs
 from .progress import Progress
 
 
@@ -27,11 +26,7 @@ from .progress import Progress
     help="Cross-validate with N stratified folds instead of writing a model.",
 )
 @options.data
-@click.option(
-    "--stream",
-    is_flag=True,
-    help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
-)
+@options.stream
 @click.option(
     "--dask",
     metavar="ADDRESS",
@@ -45,6 +40,9 @@ from .progress import Progress
     help="Worker processes of --dask local (default: one per thread).",
 )
 @click.option("-o", "--output", metavar="MODEL", help="The model file, also with --dask.")
+@options.plot
+@options.html
+@options.trace
 @options.threads
 @options.quiet
 @options.as_json
@@ -79,6 +77,7 @@ def train(
       nesvm-jit train -s lpsvm -e 1e-4 --json a9a   l1 norm, facts as JSON
       nesvm-jit train -v 5 a9a                    cross-validation accuracy
       nesvm-jit train --dask local -o big.model part1 part2   on worker processes
+      nesvm-jit train --html a9a.html a9a           the run as a page to look at
       nesvm-jit train --checkpoint state a9a      killed, it goes on with --resume
     """
     from .. import report
@@ -96,7 +95,7 @@ def train(
         )
         model_file = None
     elif len(data) > 2:
-        raise click.UsageError(f"one TRAINING_FILE and one MODEL_FILE, got {len(data)} files")
+        raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
     elif workers:
         raise click.UsageError("--workers is for --dask local")
     if output and model_file:
@@ -106,20 +105,23 @@ def train(
         raise click.UsageError("--warm-start and --folds do not go together")
     warm = load_model(warm_start) if warm_start else None
     features = warm.n_features if warm and features is None else features
+    pages = {name: given[name] for name in ("plot", "html", "trace") if given[name] is not None}
+    if folds and pages:
+        raise click.UsageError(f"--{next(iter(pages))} and --folds do not go together")
     target = "" if folds else _model_name(training_file, model_file)
     if target:
-        if as_json and options.is_stdout(target):
-            raise click.UsageError("--json and a MODEL_FILE of - both need standard output")
-        options.require_another_file("MODEL_FILE", target, *(data if dask else [training_file]))
-        _require_writable(target)
+        inputs = data if dask else [training_file]
+        options.require_another_file("MODEL_FILE", target, *inputs)
+        outputs.check({"MODEL_FILE": target}, pages, [*inputs, warm_start], as_json)
     checkpoint = settings["checkpoint"]
     fitting.require_usable_checkpoint(settings, folds, target, data if dask else [training_file])
     start = time.perf_counter()
     X = y = None
     if not dask:
         X, y = read_training(training_file, settings["kernel"], features, float32, stream)
-    if y is None and folds:
-        raise click.UsageError("--folds needs rows in memory, these stay on disk")
+    if y is None and (folds or pages):
+        asked = "folds" if folds else next(iter(pages))
+        raise click.UsageError(f"--{asked} needs rows in memory, these stay where they are")
     seconds = {"read": time.perf_counter() - start}
     silent = quiet or as_json
     if not silent and y is not None and settings["kernel"] != "precomputed":
@@ -142,10 +144,11 @@ def train(
             arguments = (data, dask, workers, features, float32)
             machine = fitting.fit_on_cluster(*arguments, callback, settings)
         else:
-            machine = fit(X, y, callback=callback, warm=warm, **settings)
+            kept = bool(pages)
+            machine = fit(X, y, callback=callback, warm=warm, keep_solutions=kept, **settings)
     seconds["solve"] = time.perf_counter() - began
     began = time.perf_counter()
-    _save(machine, target)
+    save(machine, target)
     seconds["write"] = time.perf_counter() - began
     seconds["total"] = time.perf_counter() - start
     facts = report.training(machine, settings["solver"], seconds)
@@ -155,13 +158,15 @@ def train(
         options.print_json(facts)
     elif not quiet:
         for line in report.training_lines(machine, facts):
-            click.echo(line, err=options.is_stdout(target))
+            click.echo(line, err=any(map(options.is_stdout, [target, *pages.values()])))
     if not silent:
         for line in report.warnings(facts, settings["tol"]):
             click.echo(f"nesvm-jit: {line}", err=True)
         if checkpoint and facts["status"] != "converged":
             hint = fitting.how_to_go_on(checkpoint, facts["status"])
             click.echo(f"nesvm-jit: {hint}", err=True)
+    if pages:
+        outputs.write(pages, machine, X, y, facts, training_file)
     if facts["status"] == "interrupted":
         sys.exit(130)
 
@@ -174,38 +179,7 @@ def _model_name(training_file: str, model_file: str | None) -> str:
     return os.path.basename(training_file) + ".model"
 
 
-def _require_writable(target: str) -> None:
-    """Say now, not after hours of training, that the model cannot be written."""
-    if options.is_stdout(target):
-        return
-    from ..files.text import display_name
-
-    why = _obstacle(os.path.realpath(target))
-    if why:
-        raise NesvmError(f"{display_name(target)}: cannot be written: {why}")
-
-
-def _obstacle(target: str) -> str:
-    """Why a file cannot be written; nothing if it can."""
-    folder = os.path.dirname(target)
-    try:
-        exists = stat.S_IFMT(os.stat(target).st_mode)
-    except FileNotFoundError:
-        exists = 0
-    except OSError as e:
-        return str(e.strerror)
-    if exists == stat.S_IFDIR:
-        return "it is a folder"
-    if not os.path.isdir(folder):
-        return "no such folder"
-    if exists and not os.access(target, os.W_OK):
-        return "permission denied"
-    if exists in (0, stat.S_IFREG) and not os.access(folder, os.W_OK):
-        return "permission denied in its folder"  # it is written beside the old one, then renamed
-    return ""
-
-
-def _save(machine, target: str) -> None:
+def save(machine, target: str) -> None:
     """Write the model; where that fails, save it elsewhere rather than lose it."""
     try:
         machine.save(target)

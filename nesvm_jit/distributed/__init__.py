@@ -17,10 +17,10 @@ from ..checkpoint import Slot
 from ..errors import InputError, NesvmError
 from ..jit import one_blas_thread
 from ..kept import opened
+from ..machine.assembled import linear_machine
 from ..machine.finished import solve_or_recall
 from ..machine.machine import Machine
 from ..machine.streamed import class_costs
-from ..machine.train import linear_machine
 from ..matrix import Size
 from ..models import MODELS
 from ..models.problem import LinearProblem
@@ -49,7 +49,7 @@ def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
         return
     if to != "local":
         try:
-            client = Client(to, timeout=10)
+            client = Client(to, timeout=5)
         except (OSError, ValueError, TimeoutError) as e:
             what = " ".join(str(e).split())[:200]
             raise NesvmError(f"{to}: no dask scheduler answers there: {what}") from None

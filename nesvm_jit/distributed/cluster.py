@@ -1,5 +1,6 @@
 """The workers of a dask client, and which of them holds which part."""
 
+import contextlib
 import time
 from typing import Any
 
@@ -88,8 +89,12 @@ class Cluster:
         return NesvmError(f"{self.address}: the scheduler was lost: {what}")
 
     def release(self, names: list[str]) -> None:
-        """Let workers forget parts or rows; they may be gone by now."""
-        for name in names:
-            address = self._homes.pop(name, None)
-            if address is not None and self.client.status == "running":
-                self.client.run(forget, name, workers=[address], on_error="ignore", wait=False)
+        """Let workers forget parts or rows; those that are gone are not asked."""
+        homes = {name: self._homes.pop(name) for name in names if name in self._homes}
+        if self.client.status != "running":
+            return
+        with contextlib.suppress(Exception):  # nothing depends on it
+            alive = self.client.nthreads()
+            for name, address in homes.items():
+                if address in alive:
+                    self.client.run(forget, name, workers=[address], on_error="ignore", wait=False)

@@ -210,8 +210,8 @@ class RemoteParts:
     def swept(self) -> Any:
         return self._ask("swept", kept=True)
 
-    def stepped(self) -> Any:
-        return self._ask("stepped", kept=True)
+    def stepped(self, t: float = 1.0) -> Any:
+        return self._ask("stepped", t, kept=True)
 
     def direction(self, alpha: Any) -> np.ndarray:
         return self._ask("direction", alpha)

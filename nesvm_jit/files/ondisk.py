@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FormatError, InputError
-from ..matrix import _ASCENDING, _BROKEN, _INFINITE, Csr, _csr_fault, _readonly
+from ..matrix import _ASCENDING, _BROKEN, _INFINITE, Csr, _csr_fault, _readonly, shape
 from .ondisk_format import HEADER, PIECE_BYTES, Array, Header, read_header
 from .stream import as_block_bytes
 from .text import display_name
@@ -34,6 +34,11 @@ def open_matrix(folder: Any) -> "OnDisk":
     """The matrix in a folder that `convert` made; header and sizes are checked now, rows as they
     are read."""
     return OnDisk(folder, read_header(folder))
+
+
+def extent(X: Any) -> tuple[int, int]:
+    """Rows and columns of a matrix in memory or on disk."""
+    return X.shape if isinstance(X, OnDisk) else shape(X)
 
 
 class Buffers:
@@ -84,11 +89,6 @@ class OnDisk:
     def nbytes(self) -> int:
         """Bytes of all arrays."""
         return sum(a.length * a.dtype.itemsize for a in self._arrays.values())
-
-    @property
-    def checksums(self) -> list[list[int]]:
-        """Rows, cells and four checksums of every block, as the header has them."""
-        return self._table
 
     @cached_property
     def labels(self) -> np.ndarray:
@@ -182,6 +182,10 @@ class OnDisk:
                 cuts.append(max(fits, cuts[-1] + 1))
                 start = int(before[cuts[-1] - lo])
         return cuts if cuts[-1] == self.n_rows else [*cuts, self.n_rows]
+
+    def digest(self) -> bytes:
+        """What stands for the contents: the table of checksums."""
+        return repr((self.shape, self.n_cells, self.dtype.str, self._table)).encode()
 
     def verify(self) -> None:
         """Read everything once and compare it with the checksums of the header."""

@@ -34,6 +34,7 @@ class Machine:
         self.record = record
         self.support_rows = support_rows  # numbers of the training rows; not kept in files
         self.duals = duals  # α/C of every sub-problem, to start from; not kept in files
+        self.solutions: list[Any] | None = None  # `Found` of every sub-problem; not kept in files
         self._vectors: Matrix | None = None
 
     @property

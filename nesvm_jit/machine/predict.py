@@ -47,7 +47,7 @@ def _blocks(path, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None
     precomputed = machine.record.kernel == "precomputed"
     if not is_matrix(path):
         for text, y in libsvm_blocks(path, zero_based=precomputed):
-            yield as_matrix(_columns(text, machine, path)), y
+            yield as_matrix(columns_for(text, machine, path)), y
         return
     stored = open_matrix(path)
     if precomputed and stored.first_index != 0:
@@ -57,7 +57,7 @@ def _blocks(path, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None
         )
     with contextlib.closing(stored.blocks()) as parts:
         for lo, hi, X in parts:
-            rows = as_matrix(_columns(as_scipy(X), machine, path)) if precomputed else X
+            rows = as_matrix(columns_for(as_scipy(X), machine, path)) if precomputed else X
             yield rows, stored.read_labels(lo, hi)
 
 
@@ -73,14 +73,21 @@ def _lines(machine: Machine, X, what: str) -> tuple[np.ndarray, bytes]:
     return labels, predictions.label_lines(labels)
 
 
-def _columns(X, machine: Machine, path):
+def columns_for(X, machine: Machine, path):
     """A block with the columns the machine needs."""
-    n = machine.n_features
-    if machine.record.kernel != "precomputed":
+    record = machine.record
+    ours = record.extra.get("n_samples") == machine.n_features
+    return columns_of(X, record.kernel, machine.n_features, path, ours)
+
+
+def columns_of(X, kernel: str, n: int, path, ours: bool = True):
+    """Rows of a test file with the columns that a machine of n features needs; whether it is
+    one of `ours`, which says how many rows it was trained on."""
+    if kernel != "precomputed":
         # unseen features: LIBLINEAR leaves them out, LIBSVM's distances count them
-        return X[:, :n] if machine.record.weights is not None and X.shape[1] > n else X
+        return X[:, :n] if kernel == "linear" and X.shape[1] > n else X
     K = kernel_columns(X, path)
-    if K.shape[1] > n and machine.record.extra.get("n_samples") == n:
+    if K.shape[1] > n and ours:
         raise FormatError(
             f"{display_name(path)}: the model was trained on {n} rows, its kernel has columns "
             f"1 to {n}, got {K.shape[1]}"

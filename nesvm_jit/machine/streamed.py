@@ -20,6 +20,7 @@ from ..models.problem import LinearProblem
 from ..models.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..nystroem import Landmarks, landmarks_on_disk
 from ..settings import Settings, one_of
+from .assembled import linear_machine, machine_of_landmarks
 from .finished import solve_or_recall
 from .machine import Machine
 from .multiclass import class_order
@@ -29,8 +30,6 @@ def train_streamed(
     matrix: OnDisk, settings: Settings, multiclass: str | None, cost_of: Any
 ) -> Machine:
     """One class against the rest; a pass reads the matrix once."""
-    from .train import linear_machine, machine_of_landmarks
-
     if settings.kernel != "linear" and settings.approx is None:
         raise InputError(f"a {settings.kernel} kernel needs all rows in memory, or approx nystroem")
     if multiclass == "ovo":
@@ -80,8 +79,8 @@ def _classes(matrix: OnDisk) -> tuple[np.ndarray, np.ndarray]:
 
 def _data_of(matrix: OnDisk, per_class: np.ndarray) -> list:
     """Checksums of all rows, which are in the header, and of the costs."""
-    header = np.array(matrix.checksums, dtype=np.int64)
-    return [*matrix.shape, str(matrix.dtype), *checksums(header, per_class)]
+    header = np.frombuffer(matrix.digest(), dtype=np.uint8)
+    return checksums(header, per_class)
 
 
 def _solved(

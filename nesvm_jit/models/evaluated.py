@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..kernels.sweep import Rows
+from ..kernels.sweep import HINGE, Rows
 from .base import Smoothing
 from .curved import Curved, power_iteration
 from .part import Part, Sums
@@ -94,10 +94,12 @@ class Evaluated(Curved):
 
         Without a bias it costs nothing; with one, a pass for each repaired point.
         """
+        if not self.bias and self._stepped and self._judged is None:
+            value, t = self._best_multiple(self._total, self._squared, self._ascent, self._share)
+            return DualPoint(value, self.part.stepped(t))
         alpha = self._alpha()
         if not self.bias:
-            share = self._share if self._stepped and self._judged is None else None
-            return self._scaled(alpha, self._total, self._squared, self._ascent, share)
+            return self._scaled(alpha, self._total, self._squared, self._ascent)
         points = self.model.balanced(self.part, alpha)
         directions = [self.direction(a) for a in points]
         mixed = []
@@ -126,22 +128,21 @@ class Evaluated(Curved):
         """A feasible α and its value, added up afresh."""
         return self._scaled(alpha, *self._sums(alpha), self.direction(alpha))
 
-    def _scaled(
-        self,
-        alpha: Any,
-        total: float,
-        squares: float,
-        direction: np.ndarray,
-        share: float | None = None,
-    ) -> DualPoint:
-        """The best feasible multiple of α, whose largest α/c is `share`."""
-        if share is None:
-            share = self.part.reduced(_largest_share, (alpha,), by=max)
-        most = 1.0 / share if share > 0.0 else 0.0
-        value, t = self.model.dual_value(total, squares, direction, most)
+    def _scaled(self, alpha: Any, total: float, squares: float, direction: np.ndarray) -> DualPoint:
+        """The best feasible multiple of α."""
+        share = self.part.reduced(_largest_share, (alpha,), by=max)
+        value, t = self._best_multiple(total, squares, direction, share)
         if t != 1.0:
             alpha = self.part.mapped(_multiple, (alpha,), (t,))
-        return DualPoint(float(value), alpha)
+        return DualPoint(value, alpha)
+
+    def _best_multiple(
+        self, total: float, squares: float, direction: np.ndarray, share: float
+    ) -> tuple[float, float]:
+        """The value of the best feasible multiple of an α whose largest α/c is `share`, and t."""
+        most = 1.0 / share if share > 0.0 else 0.0
+        value, t = self.model.dual_value(total, squares, direction, most)
+        return float(value), t
 
     def direction(self, alpha: Any) -> np.ndarray:
         """Σ α_i y_i x_i."""
@@ -149,7 +150,9 @@ class Evaluated(Curved):
         return self.part.direction(alpha)
 
     def _sums(self, alpha: Any) -> tuple[float, float]:
-        """Σ α_i and Σ α_i²/(4c_i)."""
+        """Σ α_i, and Σ α_i²/(4c_i), which the hinge's dual does not have."""
+        if self.model.loss == HINGE:
+            return self.part.reduced(_total, (alpha,)), 0.0
         total, squares = self.part.reduced(_total_and_squares, (alpha,)).tolist()
         return total, squares
 
@@ -179,8 +182,12 @@ def _multiple(rows: Rows, alpha: np.ndarray, t: float) -> np.ndarray:
 
 
 def _largest_share(rows: Rows, alpha: np.ndarray) -> float:
-    used = rows.c > 0.0
-    return float((alpha[used] / rows.c[used]).max(initial=0.0))
+    shares = np.zeros(len(alpha))
+    return float(np.divide(alpha, rows.c, out=shares, where=rows.c > 0.0).max(initial=0.0))
+
+
+def _total(rows: Rows, alpha: np.ndarray) -> float:
+    return float(alpha.sum())
 
 
 def _total_and_squares(rows: Rows, alpha: np.ndarray) -> np.ndarray:

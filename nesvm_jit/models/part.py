@@ -69,7 +69,7 @@ class Part:
     @property
     def rows(self) -> Rows:
         """Of all rows."""
-        return Rows(self._y, self._c, self._s)
+        return self._rows(slice(0, self.n_rows))
 
     def squares(self) -> np.ndarray:
         """‖x_i‖², of rows in memory."""
@@ -77,8 +77,7 @@ class Part:
         return self._norms2 - self.bias
 
     def _rows(self, at: slice) -> Rows:
-        whole = at.stop - at.start == self.n_rows and self.data.resident  # else y may be `Signs`
-        return self.rows if whole else Rows(self._y[at], self._c[at], self._s[at])
+        return Rows(self._y[at], self._c[at], self._s[at])
 
     def _blocks(self) -> Iterator[View]:
         """Every block, read from wherever it is."""
@@ -277,10 +276,10 @@ class Part:
         """α = c∘u of the last sweep."""
         return self.mapped(_times_cost, (self._u,))
 
-    def stepped(self) -> np.ndarray:
-        """α = c∘u of the last step."""
+    def stepped(self, t: float = 1.0) -> np.ndarray:
+        """t α, where α = c∘u of the last step."""
         assert self._room is not None
-        return self.mapped(_times_label, (self._room[3],))
+        return self.mapped(_times_label, (self._room[3],), (t,))
 
     def direction(self, alpha: np.ndarray) -> np.ndarray:
         """Σ α_i y_i x_i."""
@@ -346,8 +345,8 @@ def _times_cost(rows: Rows, u: np.ndarray) -> np.ndarray:
     return rows.c * u
 
 
-def _times_label(rows: Rows, weight: np.ndarray) -> np.ndarray:
-    return rows.y * weight
+def _times_label(rows: Rows, weight: np.ndarray, t: float) -> np.ndarray:
+    return rows.y * weight * t
 
 
 def _total(rows: Rows, d: np.ndarray) -> float:

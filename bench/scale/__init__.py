@@ -1,0 +1,1 @@
+"""Data beyond memory and workers beyond one process: `python -m bench.scale`."""

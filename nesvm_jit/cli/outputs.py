@@ -1,0 +1,94 @@
+"""Files that commands write: looked at before the work begins, written when it is done."""
+
+import os
+import stat
+from itertools import combinations
+
+import click
+
+from ..errors import NesvmError
+from . import options
+
+
+def check(results: dict[str, str], pages: dict[str, str], inputs: list, as_json: bool) -> None:
+    """Refuse, before the work begins, files that could not be written after it.
+
+    `results` and `pages` are names and files; the names of pages are options: plot, html, trace.
+    """
+    if "plot" in pages:
+        from ..pages.plots import format_of, require_matplotlib
+
+        format_of(pages["plot"])
+        require_matplotlib()
+    given = results | {f"--{name}": path for name, path in pages.items()}
+    streams = [f"a {name} of -" for name, path in results.items() if options.is_stdout(path)]
+    streams += [f"--{name} -" for name, path in pages.items() if options.is_stdout(path)]
+    streams = ["--json"] * as_json + streams
+    if len(streams) > 1:
+        raise click.UsageError(f"{streams[0]} and {streams[1]} both need standard output")
+    for (a, first), (b, second) in combinations(given.items(), 2):
+        same = os.path.realpath(first) == os.path.realpath(second)
+        if same and (os.path.isfile(first) or not os.path.exists(first)):
+            raise click.UsageError(f"{a} and {b} must be different files")
+    for name, path in pages.items():
+        options.require_another_file(f"--{name}", path, *(i for i in inputs if i))
+    for path in given.values():
+        require_writable(path)
+
+
+def write(pages: dict[str, str], machine, X, y, facts: dict, training_file: str) -> None:
+    """Write what was asked for of plot, html and trace of a machine that kept its solutions."""
+    if "trace" in pages:
+        from ..pages.trace import write_trace
+
+        write_trace(machine, pages["trace"])
+    if "plot" not in pages and "html" not in pages:
+        return
+    from ..files.text import display_name
+    from ..pages.pictures import training_document
+
+    title = os.path.basename(display_name(training_file))
+    draw(training_document(machine, X, y, facts, title), pages)
+
+
+def draw(document: dict, pages: dict[str, str]) -> None:
+    """Write a document as plot and as page, where asked for."""
+    if "plot" in pages:
+        from ..pages.plots import plot
+
+        plot(document, pages["plot"])
+    if "html" in pages:
+        from ..pages.html import write_html
+
+        write_html(document, pages["html"])
+
+
+def require_writable(target: str) -> None:
+    """Say now, not after hours of training, that a file cannot be written."""
+    if options.is_stdout(target):
+        return
+    from ..files.text import display_name
+
+    why = _obstacle(os.path.realpath(target))
+    if why:
+        raise NesvmError(f"{display_name(target)}: cannot be written: {why}")
+
+
+def _obstacle(target: str) -> str:
+    """Why a file cannot be written; nothing if it can."""
+    folder = os.path.dirname(target)
+    try:
+        exists = stat.S_IFMT(os.stat(target).st_mode)
+    except FileNotFoundError:
+        exists = 0
+    except OSError as e:
+        return str(e.strerror)
+    if exists == stat.S_IFDIR:
+        return "it is a folder"
+    if not os.path.isdir(folder):
+        return "no such folder"
+    if exists and not os.access(target, os.W_OK):
+        return "permission denied"
+    if exists in (0, stat.S_IFREG) and not os.access(folder, os.W_OK):
+        return "permission denied in its folder"  # it is written beside the old one, then renamed
+    return ""

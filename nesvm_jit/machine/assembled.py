@@ -1,0 +1,185 @@
+"""A machine from its solved sub-problems."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .. import __version__
+from ..binary import Solution
+from ..files.record import ModelRecord
+from ..matrix import Csr, Matrix, as_scipy, shape, take_rows
+from ..nystroem import Landmarks
+from ..settings import Settings
+from .machine import Machine
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A binary sub-problem: class i against class j, or against the rest where j is None."""
+
+    i: int
+    j: int | None
+    rows: np.ndarray | None  # None for all
+
+
+@dataclass(frozen=True)
+class Found:
+    """A solved sub-problem."""
+
+    problem: Problem
+    solution: Solution
+    costs: np.ndarray  # c of its rows
+    seconds: float
+    sigmoid: tuple[float, float] | None
+
+
+def linear_machine(
+    settings: Settings, order: np.ndarray, n_features: int, solutions: list[Solution]
+) -> Machine:
+    """A machine of problems solved elsewhere: the only one of two classes, or one per class."""
+    found = _found(solutions)
+    weights = np.array([s.w for s in solutions]).T
+    common = _common(settings, order, n_features, "ovr", found)
+    return Machine(ModelRecord(weights=weights, **common))
+
+
+def _found(solutions: list[Solution]) -> list[Found]:
+    other = 1 if len(solutions) == 1 else None
+    return [
+        Found(Problem(i, other, None), s, np.zeros(0), float(s.history["seconds"][-1]), None)
+        for i, s in enumerate(solutions)
+    ]
+
+
+def _common(
+    settings: Settings, order: np.ndarray, n_features: int, how: str, found: list[Found]
+) -> dict[str, Any]:
+    """What machines of every kind have."""
+    common: dict[str, Any] = {
+        "classes": order,
+        "n_features": n_features,
+        "bias": [f.solution.b for f in found],
+        "multiclass": how,
+        "model": settings.model,
+        "kernel": settings.kernel,
+        "extra": _facts(settings, order, found),
+    }
+    sigmoids = [f.sigmoid for f in found if f.sigmoid is not None]
+    if sigmoids:
+        A, B = zip(*sigmoids, strict=True)
+        common["probability"] = (np.array(A), np.array(B))
+    return common
+
+
+def machine_of(
+    X: Matrix, y: np.ndarray, order: np.ndarray, settings: Settings, how: str, found: list[Found]
+) -> Machine:
+    """The machine of sub-problems that were solved on rows in memory."""
+    common = _common(settings, order, shape(X)[1], how, found)
+    if settings.kernel == "linear":
+        weights = np.array([f.solution.w for f in found]).T
+        return Machine(ModelRecord(weights=weights, **common))
+    beta = np.zeros((len(y), len(found)))
+    for k, f in enumerate(found):
+        rows = slice(None) if f.problem.rows is None else f.problem.rows
+        beta[rows, k] = f.solution.beta
+    used = np.flatnonzero((beta != 0.0).any(axis=1))
+    return _kernel_machine(X, y, order, used, beta[used], common, settings)
+
+
+def _kernel_machine(
+    X: Matrix, y: np.ndarray, order: np.ndarray, used: np.ndarray, coefs, common: dict, settings
+) -> Machine:
+    """A machine whose support vectors are the rows `used`, by class as LIBSVM keeps them."""
+    sv_class = np.argmax(y[used][:, None] == order[None, :], axis=1)
+    by_class = np.argsort(sv_class, kind="stable")
+    used = used[by_class]
+    common |= {"coefs": coefs[by_class], "sv_class": sv_class[by_class]}
+    if settings.kernel == "precomputed":
+        return Machine(ModelRecord(support_index=used, **common), used)
+    kernel: dict[str, Any] = {k: getattr(settings, k) for k in ("gamma", "coef0", "degree")}
+    return Machine(ModelRecord(support=_packed(take_rows(X, used)), **common, **kernel), used)
+
+
+def _packed(X: Matrix) -> csr_matrix:
+    """X in float64 as CSR without zeros; scipy takes three times as long for dense rows."""
+    if isinstance(X, Csr):
+        out = as_scipy(X).astype(np.float64)
+        out.eliminate_zeros()
+        return out
+    filled = X != 0.0
+    starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
+    return csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
+
+
+def machine_of_landmarks(
+    settings: Settings,
+    order: np.ndarray,
+    marks: Landmarks,
+    labels: np.ndarray,
+    solutions: list[Solution],
+) -> Machine:
+    """A machine of problems solved on the features of landmarks that have these labels."""
+    found = _found(solutions)
+    return approximate_machine(settings, order, "ovr", found, marks, labels)
+
+
+def approximate_machine(
+    settings: Settings,
+    order: np.ndarray,
+    how: str,
+    found: list[Found],
+    marks: Landmarks,
+    labels: np.ndarray,
+) -> Machine:
+    """The landmarks as support vectors of a machine that was trained as a linear one."""
+    common = _common(settings, order, shape(marks.L)[1], how, found)
+    common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(marks.numbers)}
+    weights = np.array([f.solution.w for f in found])
+    coefs = marks.coefficients(weights.T)
+    machine = _kernel_machine(
+        marks.L, labels, order, np.arange(len(labels)), coefs, common, settings
+    )
+    machine.support_rows = marks.numbers[machine.support_rows]
+    return machine
+
+
+def _facts(settings: Settings, order: np.ndarray, found: list[Found]) -> dict[str, Any]:
+    rows_of = [f.problem.rows for f in found if f.problem.rows is not None]
+    n = max((1 + int(rows.max()) for rows in rows_of), default=len(found[0].solution.alpha))
+    support = np.zeros(n, dtype=bool)
+    for f in found:
+        rows = slice(None) if f.problem.rows is None else f.problem.rows
+        support[rows] |= f.solution.alpha != 0.0
+    return {
+        "program": f"nesvm-jit {__version__}",
+        "C": float(settings.C),
+        "bias": bool(settings.bias),
+        "tol": float(settings.tol),
+        "solver": settings.solver,
+        "n_samples": n,
+        "n_support": int(support.sum()),
+        "problems": [_certificate(order, f) for f in found],
+    }
+
+
+def _certificate(order: np.ndarray, f: Found) -> dict[str, Any]:
+    s = f.solution
+    sides = [float(order[f.problem.i])]
+    sides += [] if f.problem.j is None else [float(order[f.problem.j])]
+    return {
+        "classes": sides,
+        "n_samples": len(s.alpha),
+        "objective": s.objective,
+        "dual_objective": s.dual_objective,
+        "gap": s.gap,
+        "certified": s.certified,
+        "iterations": s.n_iter,
+        "status": s.status,
+        "solver": s.solver,
+        "why": s.why,
+        "n_support": int(np.count_nonzero(s.alpha)),
+        "seconds": round(f.seconds, 6),
+    }

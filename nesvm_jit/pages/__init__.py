@@ -1,0 +1,1 @@
+"""Pictures of runs: what is drawn (documents of plain numbers), and how (matplotlib, HTML)."""

@@ -1,0 +1,129 @@
+"""Numbers for pictures: plain ones for JSON, thinned curves, histograms, and numbers as text."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+DIGITS = 6
+BINS = 70  # of a histogram, at most
+FAR = 3.0  # times the range of nearly all values: what is farther out is put into the last bins
+
+
+def plain(value: Any, digits: int = DIGITS) -> int | float | None:
+    """A number as short as JSON can have it; none if it is not finite."""
+    if value is None or not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
+
+
+def plain_list(values: Iterable, digits: int = DIGITS) -> list[int | float | None]:
+    """The same for every number of an array."""
+    return [plain(v, digits) for v in values]
+
+
+def thinned(n: int, most: int) -> np.ndarray:
+    """At most about `most` of the numbers 0 … n − 1 with both ends, denser at the start."""
+    if n <= most:
+        return np.arange(n)
+    half = max(1, most // 2)
+    early = np.geomspace(1, n, half).astype(np.int64) - 1
+    even = np.linspace(0, n - 1, half).round().astype(np.int64)
+    return np.union1d(early, even)
+
+
+def spread(n: int, most: int) -> np.ndarray:
+    """At most `most` of the numbers 0 … n − 1, evenly."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.int64)
+
+
+def histogram(groups: list[np.ndarray], bins: int = BINS) -> dict[str, Any]:
+    """Edges at multiples of 1, 2 or 5 · 10^k and the counts of every group; values far outside
+    are counted in the first and the last bin."""
+    values = np.concatenate(groups)
+    values = values[np.isfinite(values)]
+    if not len(values):
+        values = np.zeros(1)
+    lo, hi = float(values.min()), float(values.max())
+    low, high = (float(q) for q in np.quantile(values, (0.002, 0.998)))
+    if hi - lo > FAR * (high - low) > 0.0:
+        lo, hi = low, high
+    width = nice((hi - lo) / bins) if hi > lo else nice(max(abs(hi), 1.0) / bins)
+    first, last = math.floor(lo / width), math.floor(hi / width) + 1
+    edges = width * np.arange(first, last + 1)
+    inside = [np.clip(g[np.isfinite(g)], edges[0], np.nextafter(edges[-1], lo)) for g in groups]
+    names = {}
+    if values.min() < edges[0]:
+        names["0"] = f"below {text(edges[1])}"
+    if values.max() > edges[-1]:
+        names[str(len(edges) - 2)] = f"above {text(edges[-2])}"
+    return {
+        "edges": plain_list(edges),
+        "counts": [np.histogram(g, edges)[0].tolist() for g in inside],
+        "names": names,
+    }
+
+
+def nice(width: float) -> float:
+    """The next 1, 2 or 5 · 10^k."""
+    power = 10.0 ** math.floor(math.log10(width))
+    step = next(s for s in (1, 2, 5, 10) if s * power >= width * (1 - 1e-9))
+    return float(f"{step * power:.12g}")
+
+
+def text(value: float | None, digits: int = 4) -> str:
+    """A number for people: 12 345, 0.0123, 1.2e-07."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    value = float(value)
+    if value.is_integer() and abs(value) < 1e15:
+        shown = f"{int(value):,}"
+        shown = shown.replace(",", "") if abs(value) < 10_000 else shown.replace(",", "\u202f")
+    elif abs(value) >= 10_000:
+        whole, _, part = f"{value:,.{1 if abs(value) < 1e6 else 0}f}".partition(".")
+        shown = whole.replace(",", "\u202f") + (f".{part}" if part else "")
+    else:
+        shown = f"{value:.{digits}g}"
+    return shown.replace("-", "−", 1) if shown.startswith("-") else shown
+
+
+def label(value: float) -> str:
+    """A class as files have it."""
+    return f"{value:.9g}"
+
+
+def percent(fraction: float, up: bool = False) -> str:
+    """A fraction per hundred, to two digits; rounded up where it is an upper bound, then at least
+    to a millionth."""
+    if not math.isfinite(fraction):
+        return "∞ %"
+    value = 100.0 * fraction
+    if value == 0.0:
+        return "0 %"
+    value = max(value, 1e-6) if up else value
+    unit = 10.0 ** (math.floor(math.log10(abs(value))) - 1)
+    steps = math.ceil(value / unit - 1e-9) if up else round(value / unit)
+    return np.format_float_positional(float(f"{steps * unit:.3g}"), trim="-") + "\u00a0%"
+
+
+def share(part: int, whole: int) -> str:
+    """An accuracy per hundred, to two decimals."""
+    return f"{100.0 * part / whole:.2f}\u00a0%" if whole else "–"
+
+
+def duration(seconds: float) -> str:
+    """0.42 s, 12.3 s, 4 min 5 s, 2 h 3 min."""
+    if seconds < 0.001:
+        return "< 1\u00a0ms"
+    if seconds < 1.0:
+        return f"{seconds:.2g}\u00a0s" if seconds >= 0.1 else f"{1000 * seconds:.2g}\u00a0ms"
+    if seconds < 60.0:
+        return f"{seconds:.3g}\u00a0s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}\u00a0min {rest}\u00a0s"
+    return f"{minutes // 60}\u00a0h {minutes % 60}\u00a0min"

@@ -1,0 +1,182 @@
+"""What is drawn of a path over costs: a document made of `PathResult.facts()`."""
+
+import math
+import statistics
+from typing import Any
+
+from . import words
+from .numbers import plain, plain_list, text
+
+ZERO = 1e-17  # drawn for a gap of zero, which a logarithmic axis has no place for
+COST = [{"key": "C", "label": "C", "log": True}]
+
+
+def path_document(
+    facts: dict[str, Any],
+    title: str,
+    training: dict[str, Any] | None = None,
+    confusion: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The picture of a path; `training` is the document of the machine that was trained again on
+    all rows, `confusion` the `confusion_chart` of the test file."""
+    charts = [_scores(facts), _seconds(facts), _sizes(facts), _gaps(facts)]
+    sections = [{"title": "Every cost", "charts": [c for c in charts if c]}]
+    if confusion is not None:
+        sections.append({"title": "The test file", "charts": [{**confusion, "id": "test"}]})
+    if training is not None:
+        sections += [{**s, "title": f"All rows: {s['title']}"} for s in training["sections"]]
+    return {
+        "kind": "path",
+        "title": title,
+        "subtitle": words.subtitle(facts),
+        "program": "nesvm-jit",
+        "certificate": words.path_certificate(facts),
+        "tiles": words.path_tiles(facts),
+        "facts": words.path_facts(facts),
+        "sections": sections,
+    }
+
+
+def _by_gamma(facts: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """(name, cells by C) for every γ; the name is empty where there is but one."""
+    groups = []
+    for gamma in facts["gammas"]:
+        cells = [c for c in facts["cells"] if c["gamma"] == gamma]
+        name = "" if len(facts["gammas"]) == 1 else f"γ = {text(gamma)}"
+        groups.append((name, sorted(cells, key=lambda c: c["C"])))
+    return [g for g in groups if g[1]]
+
+
+def _median(values) -> tuple[float | None, None]:
+    """The middle of what is there, whatever one slow fit took."""
+    known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
+    return (statistics.median(known) if known else None), None
+
+
+def _mean(values) -> tuple[float | None, float | None]:
+    """Mean and its standard error, of what is there."""
+    known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
+    if not known:
+        return None, None
+    mean = sum(known) / len(known)
+    if len(known) == 1:
+        return mean, None
+    squares = sum((v - mean) ** 2 for v in known)
+    return mean, math.sqrt(squares / (len(known) - 1) / len(known))
+
+
+def _line(name: str, cells: list[dict[str, Any]], values, middle=_mean) -> dict[str, Any]:
+    """The middle over folds of `values(cell)` against C, with its errors if there are any."""
+    found = [middle(values(cell)) for cell in cells]
+    line: dict[str, Any] = {
+        "name": name,
+        "columns": {"C": plain_list(c["C"] for c in cells)},
+        "y": [plain(m) for m, _ in found],
+        "dots": True,
+    }
+    if any(e is not None for _, e in found):
+        line["errors"] = [plain(e, 3) for _, e in found]
+    return line
+
+
+def _scores(facts: dict[str, Any]) -> dict[str, Any]:
+    keys = list(facts["cells"][0]["scores"])
+    keys.sort(key=lambda key: key != facts["scoring"])
+    variants = []
+    for key in keys:
+        name = words.score_name(key)
+        series = [
+            _line(gamma or name, cells, lambda c, key=key: c["scores"].get(key))
+            for gamma, cells in _by_gamma(facts)
+        ]
+        if any(v is not None for s in series for v in s["y"]):
+            marks = _marks(facts, series) if key == facts["scoring"] else []
+            y = {"label": name, "log": False}
+            variants.append({"name": name, "y": y, "series": series, "marks": marks})
+    return {
+        "kind": "lines",
+        "id": "scores",
+        "title": "Score against C",
+        "note": "Mean over the folds; bars are its standard error.",
+        "axes": COST,
+        "variants": variants,
+    }
+
+
+def _marks(facts: dict[str, Any], series: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The best cell, and the simplest within a standard error of it."""
+    places: dict[tuple[int, int], list[str]] = {}
+    for key, name in (("best", "best"), ("one_se", "one standard error")):
+        cell = facts.get(key)
+        if not cell:
+            continue
+        for k, (_, cells) in enumerate(_by_gamma(facts)):
+            for at, c in enumerate(cells):
+                if c["C"] == cell["C"] and c["gamma"] == cell["gamma"]:
+                    places.setdefault((k, at), []).append(name)
+    return [
+        {"series": k, "index": at, "label": " and ".join(names)}
+        for (k, at), names in places.items()
+        if series[k]["y"][at] is not None
+    ]
+
+
+def _seconds(facts: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "kind": "lines",
+        "id": "seconds",
+        "title": "Time against C",
+        "note": "Seconds of a fit, the median over the folds.",
+        "axes": COST,
+        "y": {"label": "seconds", "log": True},
+        "series": [
+            _line(gamma or "seconds", cells, lambda c: c["seconds"], _median)
+            for gamma, cells in _by_gamma(facts)
+        ],
+    }
+
+
+def _sizes(facts: dict[str, Any]) -> dict[str, Any] | None:
+    series = []
+    for key, name in (("n_support", "support vectors"), ("n_nonzero", "weights not zero")):
+        for gamma, cells in _by_gamma(facts):
+            line = _line(name + (f", {gamma}" if gamma else ""), cells, lambda c, k=key: c.get(k))
+            if any(v is not None for v in line["y"]):
+                series.append(line)
+    if not series:
+        return None
+    return {
+        "kind": "lines",
+        "id": "sizes",
+        "title": "Size of the machine against C",
+        "note": "Mean over the folds.",
+        "axes": COST,
+        "y": {"label": "number", "log": False},
+        "series": series,
+    }
+
+
+def _gaps(facts: dict[str, Any]) -> dict[str, Any]:
+    """A dot for every fit."""
+    series = []
+    for gamma, cells in _by_gamma(facts):
+        pairs = [(c["C"], g) for c in cells for g in c["gaps"] if g is not None]
+        series.append(
+            {
+                "name": gamma or "fits",
+                "columns": {"C": plain_list(C for C, _ in pairs)},
+                "y": plain_list((max(g, ZERO) for _, g in pairs), 4),
+                "dots": "only",
+            }
+        )
+    tol = facts["tol"]
+    return {
+        "kind": "lines",
+        "id": "gaps",
+        "title": "Certified gap of every fit",
+        "note": "A dot for every fold. Below the tolerance nothing is left to gain by training on.",
+        "axes": COST,
+        "y": {"label": "relative gap", "log": True},
+        "series": series,
+        "levels": [{"value": plain(tol), "label": f"tolerance {text(tol)}"}] if tol > 0 else [],
+    }

@@ -1,0 +1,1 @@
+"""Choosing C and γ: cross-validated paths along C, their scores, and the machine refitted."""

@@ -1,0 +1,179 @@
+"""`nesvm_jit.path`: cross-validation along C, and the machine refitted with the best."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from .. import report
+from ..errors import InputError
+from ..files.ondisk import OnDisk, extent
+from ..kernelised import gamma_of
+from ..machine.folds import stratified_folds
+from ..machine.machine import Machine
+from ..machine.train import train
+from ..matrix import Csr, Matrix, as_matrix, as_vector, shape
+from ..settings import Settings, one_of
+from .grid import cost_grid, gamma_grid
+from .result import RULES, PathResult
+from .scores import SCORES, all_scores
+from .search import Data, Search
+from .state import State
+
+COSTS = "1e-3:1e3:7"  # the seven of the paper
+INSTEAD = {
+    "C": "costs",
+    "gamma": "gammas",
+    "probability": "train with the C chosen",
+    "checkpoint": "state",
+}
+
+
+def path(
+    X: Any,
+    y: Any = None,
+    costs: Any = COSTS,
+    gammas: Any = None,
+    folds: int = 5,
+    repeats: int = 1,
+    *,
+    scoring: str = "accuracy",
+    rule: str = "best",
+    refit: bool = True,
+    test: tuple[Any, Any] | None = None,
+    seed: int = 0,
+    model: str = "csvm",
+    kernel: str = "linear",
+    multiclass: str | None = None,
+    sample_weight: Any = None,
+    class_weight: Mapping[float, float] | str | None = None,
+    state: Any = None,
+    callback: Callable[[dict], object] | None = None,
+    keep_solutions: bool = False,
+    **settings: Any,
+) -> PathResult:
+    """Cross-validate every C (and γ), choose by `scoring` and `rule`, refit on all rows.
+
+    costs and gammas are sequences or text: "1e-3:1e3:7" is 7 values in equal ratios, "0.1,1" these
+    two. Folds are stratified and drawn by `seed`, those of the next repeat by the seed after it.
+    scoring: accuracy, balanced_accuracy, f1 or auc. rule: "best", or "one_se", the smallest C whose
+    mean score is within one standard error of the best. `test` is a pair (X, y) that the machine is
+    scored on. `state` names a file that keeps finished columns, for the same call to go on after an
+    interruption; it is removed at the end. `callback` is called every round with a dict, and a true
+    answer, like Ctrl-C, ends the path with KeyboardInterrupt. `keep_solutions` lets the refitted
+    machine keep what pictures of it need. The other settings are those of
+    `nesvm_jit.train`; every fit goes to the certified gap `tol`.
+    """
+    began = time.perf_counter()
+    for name, value, allowed in (("scoring", scoring, SCORES), ("rule", rule, RULES)):
+        one_of(name, value, allowed)
+    for name, instead in INSTEAD.items():
+        if name in settings:
+            raise InputError(f"path takes no {name}; use {instead}")
+    grid = cost_grid(costs)
+    checked = Settings(
+        model, kernel, C=grid[-1], seed=seed, gamma=None, callback=callback, **settings
+    )
+    if isinstance(X, OnDisk):
+        _require_streamable(kernel, multiclass)
+        y = X.labels if y is None else y
+    else:
+        X = as_matrix(X)
+    data = Data.of(X, y, kernel, multiclass, sample_weight, class_weight)
+    judged = _test_rows(test, refit, extent(X)[1])
+    splits = np.stack([stratified_folds(data.y, folds, seed + r) for r in range(_count(repeats))])
+    search = Search(data, grid, _gammas(gammas, kernel, X), splits, checked, scoring)
+    stored = State() if state is None else State(os.fspath(state), search.key())
+    fits = search.run(stored)
+    result = PathResult(
+        np.array(grid),
+        search.gammas,
+        fits,
+        checked,
+        data.order,
+        extent(X),
+        splits,
+        scoring,
+        rule,
+        seed,
+        seconds={"fits": time.perf_counter() - began},
+        resumed=stored.resumed,
+        ignored=stored.ignored,
+    )
+    if refit:
+        _refit(result, data, multiclass, {"keep_solutions": keep_solutions, **settings})
+        if judged is not None:
+            assert result.machine is not None
+            result.test = judge(result.machine, *judged)
+    result.seconds["total"] = time.perf_counter() - began
+    stored.forget()
+    return result
+
+
+def _refit(result: PathResult, data: Data, multiclass, settings: dict) -> None:
+    """The machine of the C and γ chosen, on all rows."""
+    began = time.perf_counter()
+    asked, chosen = result.settings, result.chosen
+    weights = {"sample_weight": data.sample_weight, "class_weight": data.class_weight}
+    result.machine = train(
+        data.X,
+        None if isinstance(data.X, OnDisk) else data.y,
+        asked.model,
+        asked.kernel,
+        chosen.C,
+        gamma=chosen.gamma,
+        multiclass=multiclass,
+        seed=result.seed,
+        callback=asked.callback,
+        **weights,
+        **settings,
+    )
+    seconds = time.perf_counter() - began
+    result.seconds["refit"] = seconds
+    result.refit = report.training(result.machine, asked.solver, {"solve": seconds})
+    if result.refit["status"] == "interrupted":
+        raise KeyboardInterrupt
+
+
+def _require_streamable(kernel: str, multiclass: str | None) -> None:
+    if kernel != "linear":
+        raise InputError(f"a path along rows on disk is linear, got kernel {kernel!r}")
+    if multiclass == "ovo":
+        raise InputError("rows on disk are trained one class against the rest (ovr), got ovo")
+
+
+def _test_rows(test: Any, refit: bool, p: int) -> tuple[Matrix, np.ndarray] | None:
+    """Rows that the machine can be judged by, checked before it is trained."""
+    if test is None:
+        return None
+    if not refit:
+        raise InputError("test is for the machine that refit=True trains")
+    X = as_matrix(test[0], "X of test")
+    if not isinstance(X, Csr) and shape(X)[1] != p:
+        raise InputError(f"X of test must have {p} columns, got {shape(X)[1]}")
+    return X, as_vector("y of test", test[1], shape(X)[0])
+
+
+def judge(machine: Machine, X: Matrix, y: np.ndarray) -> dict[str, Any]:
+    """The four scores of a machine on rows with labels."""
+    found = all_scores(y, machine.scores(X), machine.classes, machine.record.multiclass)
+    return {"n_samples": len(y), **found}
+
+
+def _gammas(gammas: Any, kernel: str, X: Matrix) -> list[float | None]:
+    """γ as numbers; None for kernels that have none."""
+    if kernel not in ("poly", "rbf"):
+        if gammas is not None:
+            raise InputError(f"gammas are for poly and rbf kernels, got kernel {kernel!r}")
+        return [None]
+    given = [None] if gammas is None else gamma_grid(gammas)
+    return list(dict.fromkeys(gamma_of(gamma, X) for gamma in given))
+
+
+def _count(repeats: Any) -> int:
+    whole = isinstance(repeats, (int, np.integer)) and not isinstance(repeats, bool)
+    if not whole or not 1 <= repeats <= 1000:
+        raise InputError(f"repeats must be a whole number from 1 to 1000, got {repeats!r:.60}")
+    return int(repeats)

@@ -1,0 +1,73 @@
+"""How good predictions are: functions of labels and decision values alone."""
+
+import numpy as np
+
+from ..machine.multiclass import ovo_decision, ovr_choice, vote
+
+SCORES = ("accuracy", "balanced_accuracy", "f1", "auc")
+
+
+def all_scores(truth: np.ndarray, scores: np.ndarray, classes: np.ndarray, how: str) -> dict:
+    """The four scores of decision values, a column per sub-problem, for rows whose labels are
+    `truth`.
+
+    Two classes: F1 and AUC of the larger label. More: means over classes, the AUC of each against
+    the rest by its own score, one-versus-one by votes with the summed scores breaking ties.
+    """
+    k = len(classes)
+    ovo = how == "ovo" and k > 2
+    chosen = classes[vote(scores, k) if ovo else ovr_choice(scores)]
+    if k == 2:
+        larger = classes.max()
+        values = scores[:, 0] if classes[0] == larger else -scores[:, 0]
+        f1, area = f1_of(truth, chosen, larger), auc(truth == larger, values)
+    else:
+        by_class = ovo_decision(scores, k) if ovo else scores
+        f1, area = macro_f1(truth, chosen), macro_auc(truth, by_class, classes)
+    return {
+        "accuracy": float(np.mean(chosen == truth)),
+        "balanced_accuracy": balanced_accuracy(truth, chosen),
+        "f1": f1,
+        "auc": area,
+    }
+
+
+def balanced_accuracy(truth: np.ndarray, chosen: np.ndarray) -> float:
+    """The mean over the classes in `truth` of the share of their rows that are right."""
+    return float(np.mean([np.mean(chosen[truth == label] == label) for label in np.unique(truth)]))
+
+
+def f1_of(truth: np.ndarray, chosen: np.ndarray, label: float) -> float:
+    """2 tp / (2 tp + fp + fn) of a class; 0 where nobody has or gets its label."""
+    has, gets = truth == label, chosen == label
+    total = np.count_nonzero(has) + np.count_nonzero(gets)
+    return 2.0 * np.count_nonzero(has & gets) / total if total else 0.0
+
+
+def macro_f1(truth: np.ndarray, chosen: np.ndarray) -> float:
+    """The mean F1 of all classes that occur."""
+    labels = np.union1d(truth, chosen)
+    return float(np.mean([f1_of(truth, chosen, label) for label in labels]))
+
+
+def auc(positive: np.ndarray, values: np.ndarray) -> float:
+    """The chance that a positive row has the larger value of two, equals counting half; NaN
+    without rows of both kinds."""
+    n_pos = int(np.count_nonzero(positive))
+    n_neg = len(positive) - n_pos
+    if not n_pos or not n_neg:
+        return float("nan")
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, len(ranked))
+    starts = np.append(0, ends[:-1])
+    rank = np.repeat(0.5 * (starts + ends + 1), ends - starts)  # the mean rank of equals
+    total = float(rank[positive[order]].sum())
+    return (total - 0.5 * n_pos * (n_pos + 1)) / (n_pos * float(n_neg))
+
+
+def macro_auc(truth: np.ndarray, by_class: np.ndarray, classes: np.ndarray) -> float:
+    """The mean AUC of each class against the rest, of those that occur."""
+    areas = [auc(truth == label, by_class[:, i]) for i, label in enumerate(classes)]
+    known = [a for a in areas if a == a]
+    return float(np.mean(known)) if known else float("nan")
