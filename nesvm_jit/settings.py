@@ -43,8 +43,7 @@ class Settings:
     round, returns true, or at Ctrl-C: the best point so far is returned with its certificate.
 
     checkpoint: a file that the state is saved to every `checkpoint_every` seconds; with `resume`
-    the run goes on from it, to the same result. A true answer of the callback is then followed
-    after one round more.
+    the run goes on from it, to the same result. The callback then ends a run at the end of a round.
 
     Beyond the paper: lipschitz="tight", restart, strong (momentum from strong convexity, csvm and
     lssvm without bias), schedule "geometric" or "gap", moving_centre (newton: unless False).
