@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .checkpoint import Slot
 from .errors import InputError
 from .files.ondisk import OnDisk
 from .jit import memory_bytes, one_blas_thread
+from .kept import data_of, opened
 from .matrix import Matrix, as_matrix, as_number, as_vector, shape
 from .models import MODELS, Smoothing
 from .models.part import Part
@@ -22,6 +24,7 @@ from .solvers import (
     Limits,
     Method,
     Run,
+    Saving,
     chain,
     choose,
     coordinate,
@@ -75,13 +78,15 @@ class Solution:
 @dataclass(frozen=True)
 class Start:
     """Where a linear solver starts and the prox-centre of the paper's methods; zero by default.
-    α⁰, a dual point, is what newton and coordinate start from best."""
+    α⁰, a dual point, is what newton and coordinate start from best. The slot is where its state
+    is saved; one that was is taken up."""
 
     w0: Any = None
     b0: float = 0.0
     w_star: Any = None
     b_star: float = 0.0
     alpha0: Any = None
+    slot: Slot | None = None
 
     def of_features(self, kept: np.ndarray, p: int) -> "Start":
         """The same start for some of the p features."""
@@ -127,13 +132,19 @@ def solve(
     given = any(v is not None for v in (w0, w_star, alpha0)) or b0 != 0.0 or b_star != 0.0
     if kernel != "linear" and given:
         raise InputError("w0, b0, w_star, b_star and alpha0 are for linear machines")
+    if kernel != "linear" and checked.checkpoint is not None:
+        raise InputError("checkpoint is for linear machines here, and for all machines in `train`")
     X = as_matrix(X)
-    n, _ = shape(X)
+    n, p = shape(X)
     if n == 0:
         raise InputError("X must have at least one row of each class")
     y = _labels(y, n)
     c = _costs(C, y, sample_weight, class_weight)
-    return solve_checked(X, y, c, checked, Start(w0, b0, w_star, b_star, alpha0))
+    start = Start(w0, b0, w_star, b_star, alpha0)
+    alpha0 = None if alpha0 is None else as_vector("alpha0", alpha0, n)
+    with opened(checked, partial(data_of, X, y, c, *start.points(p, bias), alpha0)) as checkpoint:
+        slot = None if checkpoint is None else checkpoint.slot(0)
+        return solve_checked(X, y, c, checked, replace(start, slot=slot))
 
 
 def solve_checked(
@@ -191,7 +202,8 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
     first = first_smoothing(settings)
     if not max(problem.lipschitz("paper", first), n * part.facts.largest_cost) <= LARGEST:
         raise InputError("X and C must be smaller: n · C · the largest row's square overflows")
-    run = Run(problem, limits(settings), engine=settings.solver)
+    saving = None if start.slot is None else Saving(start.slot, problem)
+    run = Run(problem, limits(settings), engine=settings.solver, saving=saving)
     if settings.solver == "auto":
         warm = bool(v0.any()) or start.alpha0 is not None
         run.engine, run.why = choose(part.data, settings.model, warm)
@@ -200,7 +212,10 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
     alpha0 = None
     if start.alpha0 is not None:
         alpha0 = np.clip(as_vector("alpha0", start.alpha0, n), 0.0, part.rows.c)
-    run_to_the_end(run, partial(_work, problem, v0, centre, alpha0, first, settings, run))
+    work = partial(_work, problem, run.engine, v0, centre, alpha0, first, settings, run)
+    if saving is not None:
+        saving.take_up(run)
+    run_to_the_end(run, work)
     point = v0 if run.best is None else run.best
     if run.status != "converged":  # the last dual points may be those of another point
         problem.place(point, run.smoothing or first)
@@ -225,29 +240,35 @@ def _sparsest(problem: LinearProblem, point: np.ndarray, run: Run, last: Smoothi
 
 
 def _work(
-    problem: LinearProblem, v0, centre, alpha0, first: Smoothing, settings: Settings, run: Run
-):
-    """Run the engine chosen."""
-    if run.engine == "chain":
+    problem: LinearProblem,
+    engine: str,
+    v0: np.ndarray,
+    centre: np.ndarray,
+    alpha0: np.ndarray | None,
+    first: Smoothing,
+    settings: Settings,
+    run: Run,
+) -> None:
+    """Run the engine chosen; one that goes on knows better where than from these starts."""
+    again = run.resumes(engine)
+    if engine == "chain":
         chain(problem, settings.seed, run)
-    elif run.engine == "newton":
+    elif engine == "newton":
         begin = Smoothing(NEWTON_START, NEWTON_START)
-        if alpha0 is None:
+        if alpha0 is None and not again:
             alpha0 = _dual_start(problem, v0, _warm(problem, v0, begin))
-        if alpha0 is not None:
+        if alpha0 is not None and not again:
             P = problem.review(v0)
             begin = smoothing_from((P - problem.value_of(alpha0).value) / P)
         newton(problem, v0, begin, run, alpha0, settings.moving_centre is not False)
-    elif run.engine == "coordinate":
-        if alpha0 is None:
+    elif engine == "coordinate":
+        if alpha0 is None and not again:
             alpha0 = _dual_start(problem, v0, _warm(problem, v0, first))
         coordinate(problem, alpha0, problem.split(v0)[1], settings.seed, run)
     else:
-        gradient_methods(problem, v0, centre, _first(problem, v0, first, settings), settings, run)
-
-
-def _first(problem: LinearProblem, v0: np.ndarray, first: Smoothing, settings: Settings):
-    return _warm(problem, v0, first) if settings.solver == "auto" else first
+        if settings.solver == "auto" and not again:
+            first = _warm(problem, v0, first)
+        gradient_methods(problem, v0, centre, first, settings, run)
 
 
 def gradient_methods(problem, v0, centre, first: Smoothing, settings: Settings, run: Run) -> None:

@@ -1,6 +1,7 @@
 """What a user may ask of a fit, checked once: the same names in `solve`, `train`, the command line
 and the estimator."""
 
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .errors import InputError
+from .files.snapshot import require_named_file
 from .matrix import as_number
 from .models import MODELS
 from .solvers import SCHEDULES
@@ -40,6 +42,9 @@ class Settings:
     (|ΔF_μ| < epsilon; at `mu_end`), or at a limit, or when the callback, called with a dict every
     round, returns true, or at Ctrl-C: the best point so far is returned with its certificate.
 
+    checkpoint: a file that the state is saved to every `checkpoint_every` seconds; with `resume`
+    the run goes on from it, to the same result. The callback then ends a run at the end of a round.
+
     Beyond the paper: lipschitz="tight", restart, strong (momentum from strong convexity, csvm and
     lssvm without bias), schedule "geometric" or "gap", moving_centre (newton: unless False).
     """
@@ -70,17 +75,20 @@ class Settings:
     time_limit: float | None = None
     seed: int = 0
     callback: Callable[[dict], object] | None = None
+    checkpoint: str | os.PathLike | None = None
+    checkpoint_every: float = 60.0
+    resume: bool = False
 
     def __post_init__(self):
         one_of("model", self.model, tuple(MODELS))
         one_of("kernel", self.kernel, KERNELS)
         one_of("solver", self.solver, SOLVERS)
-        for name in ("bias", "strong", "restart", "moving_centre"):
+        for name in ("bias", "strong", "restart", "moving_centre", "resume"):
             _boolean(name, getattr(self, name), none=name in ("restart", "moving_centre"))
         for name, allowed in (("lipschitz", ("paper", "tight")), ("schedule", SCHEDULES)):
             if getattr(self, name) is not None:
                 one_of(name, getattr(self, name), allowed)
-        for name in ("C", "mu", "mu_start"):
+        for name in ("C", "mu", "mu_start", "checkpoint_every"):
             positive(name, getattr(self, name))
         for name in ("nu", "mu_end", "cache_mb"):
             if getattr(self, name) is not None:
@@ -95,6 +103,10 @@ class Settings:
             raise InputError(f"callback must be a function, got {self.callback!r:.60}")
         if self.strong and (self.bias or MODELS[self.model].strong_convexity == 0.0):
             raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
+        if self.checkpoint is not None:
+            require_named_file(self.checkpoint)
+        elif self.resume:
+            raise InputError("resume needs the checkpoint to go on from")
         _whole("max_iter", self.max_iter, 1)
         if self.landmarks is not None:
             _whole("landmarks", self.landmarks, 1)

@@ -24,10 +24,10 @@ class Commands(click.Group):
     def invoke(self, ctx):
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as e:
             if sys.stderr.isatty():  # the terminal has written ^C
                 click.echo(err=True)
-            raise click.Abort from None
+            raise click.Abort(*e.args) from None
 
 
 @click.group(cls=Commands, context_settings=CONTEXT)
@@ -57,8 +57,8 @@ def main():
     except click.exceptions.NoArgsIsHelpError as e:
         click.echo(e.ctx.get_help() if e.ctx else "", err=True)
         sys.exit(2)
-    except (click.exceptions.Abort, KeyboardInterrupt):
-        fail("interrupted", 130)
+    except (click.exceptions.Abort, KeyboardInterrupt) as e:
+        fail("; ".join(["interrupted", *map(str, e.args)]), 130)
     except click.ClickException as e:
         fail(e.format_message(), e.exit_code)
     except BrokenPipeError:

@@ -1,6 +1,13 @@
 """How `train` gets its machine: on this machine, or on a dask cluster."""
 
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+
 import click
+
+from . import options
 
 # options of `train` that a cluster has no use for, by their name and value when not given
 LOCAL_ONLY = {
@@ -31,7 +38,10 @@ def fit_on_cluster(data, address, workers, features, float32, callback, settings
 
     from .. import distributed
 
-    kept = "model C bias solver tol mu mu_start mu_end epsilon lipschitz max_iter time_limit seed"
+    kept = (
+        "model C bias solver tol mu mu_start mu_end epsilon lipschitz max_iter time_limit seed "
+        "checkpoint checkpoint_every resume"
+    )
     options = {name: settings[name] for name in [*kept.split(), "class_weight"]}
     with distributed.connected(address, workers) as client:
         return distributed.train(
@@ -42,3 +52,47 @@ def fit_on_cluster(data, address, workers, features, float32, callback, settings
             callback=callback,
             **options,
         )
+
+
+def require_usable_checkpoint(settings: dict, folds: int | None, target: str, data: list) -> None:
+    """Refuse a checkpoint that would take the place of another file, or has no use."""
+    checkpoint = settings["checkpoint"]
+    if checkpoint is None:
+        if settings["resume"]:
+            raise click.UsageError("--resume needs the --checkpoint to go on from")
+        return
+    if folds:
+        raise click.UsageError("--checkpoint and --folds do not go together")
+    options.require_another_file("--checkpoint", checkpoint, *data)
+    if os.path.realpath(checkpoint) == os.path.realpath(target):
+        raise click.UsageError("--checkpoint must be another file than MODEL_FILE")
+
+
+@contextlib.contextmanager
+def checkpointing(checkpoint: str | None) -> Iterator[None]:
+    """A fit whose warnings are one line each; Ctrl-C says how to go on."""
+
+    def show(message, *_):
+        click.echo(f"nesvm-jit: warning: {message}", err=True)
+
+    with warnings.catch_warnings():
+        if checkpoint is not None:
+            warnings.showwarning = show  # type: ignore[assignment]
+        try:
+            yield
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(*([how_to_go_on(checkpoint)] if checkpoint else [])) from None
+
+
+def how_to_go_on(checkpoint: str, status: str = "interrupted") -> str:
+    """What to do about a run that could go on."""
+    from ..files.text import display_name
+
+    more = "" if status == "interrupted" else " and a higher limit"
+    return f"the same command with --resume{more} goes on from {display_name(checkpoint)}"
+
+
+def remove_checkpoint(checkpoint: str) -> None:
+    """It has done its work."""
+    with contextlib.suppress(OSError):
+        os.unlink(checkpoint)

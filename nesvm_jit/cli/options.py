@@ -220,6 +220,27 @@ solver = several(
     seed,
 )
 
+checkpoints = several(
+    click.option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Save the state of training to FILE now and then; removed when the model is written.",
+    ),
+    click.option(
+        "--checkpoint-every",
+        type=float,
+        default=60.0,
+        show_default=True,
+        metavar="S",
+        help="Seconds between two checkpoints.",
+    ),
+    click.option(
+        "--resume",
+        is_flag=True,
+        help="Go on from the state in the file of --checkpoint, to the same model.",
+    ),
+)
+
 data = several(
     click.option(
         "--features",
@@ -258,12 +279,13 @@ def fit_options(given: dict) -> dict:
 
 
 def training_options(given: dict) -> dict:
-    """What `nesvm_jit.train` takes, from the options `problem` and `solver`."""
+    """What `nesvm_jit.train` takes, from the options `problem`, `solver` and `checkpoints`."""
     return {
         **fit_options(given),
         "gamma": given["gamma"],
         "C": given["cost"],
         "probability": bool(given["probability"]),
+        **{name: given[name] for name in ("checkpoint", "checkpoint_every", "resume")},
     }
 
 

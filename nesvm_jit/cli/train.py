@@ -17,6 +17,7 @@ from .progress import Progress
 @click.argument("more", nargs=-1, metavar="")
 @options.problem
 @options.solver
+@options.checkpoints
 @click.option(
     "-v",
     "--folds",
@@ -77,6 +78,7 @@ def train(
       nesvm-jit train -v 5 a9a                    cross-validation accuracy
       nesvm-jit train --dask local -o big.model part1 part2   on worker processes
       nesvm-jit train --html a9a.html a9a           the run as a page to look at
+      nesvm-jit train --checkpoint state a9a      killed, it goes on with --resume
     """
     from .. import report
     from ..files.training import read_training
@@ -111,6 +113,8 @@ def train(
         inputs = data if dask else [training_file]
         options.require_another_file("MODEL_FILE", target, *inputs)
         outputs.check({"MODEL_FILE": target}, pages, [*inputs, warm_start], as_json)
+    checkpoint = settings["checkpoint"]
+    fitting.require_usable_checkpoint(settings, folds, target, data if dask else [training_file])
     start = time.perf_counter()
     X = y = None
     if not dask:
@@ -134,7 +138,8 @@ def train(
         elif not quiet:
             click.echo(f"Cross Validation Accuracy = {100 * found.accuracy:g}%")
         return
-    with Progress(settings["tol"], wanted=not silent) as callback:
+    watching = Progress(settings["tol"], wanted=not silent)
+    with watching as callback, fitting.checkpointing(checkpoint):
         if dask:
             arguments = (data, dask, workers, features, float32)
             machine = fitting.fit_on_cluster(*arguments, callback, settings)
@@ -147,6 +152,8 @@ def train(
     seconds["write"] = time.perf_counter() - began
     seconds["total"] = time.perf_counter() - start
     facts = report.training(machine, settings["solver"], seconds)
+    if checkpoint and facts["status"] == "converged":
+        fitting.remove_checkpoint(checkpoint)
     if as_json:
         options.print_json(facts)
     elif not quiet:
@@ -155,6 +162,9 @@ def train(
     if not silent:
         for line in report.warnings(facts, settings["tol"]):
             click.echo(f"nesvm-jit: {line}", err=True)
+        if checkpoint and facts["status"] != "converged":
+            hint = fitting.how_to_go_on(checkpoint, facts["status"])
+            click.echo(f"nesvm-jit: {hint}", err=True)
     if pages:
         outputs.write(pages, machine, X, y, facts, training_file)
     if facts["status"] == "interrupted":

@@ -6,15 +6,19 @@ workers and joins what they find, the loss, the gradient and for Newton's steps 
 
 import contextlib
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..binary import Solution, Start, require_memory, solve_problem
+from ..checkpoint import Slot
 from ..errors import InputError, NesvmError
 from ..jit import one_blas_thread
+from ..kept import opened
 from ..machine.assembled import linear_machine
+from ..machine.finished import solve_or_recall
 from ..machine.machine import Machine
 from ..machine.streamed import class_costs
 from ..matrix import Size
@@ -25,7 +29,7 @@ from .cluster import Cluster, LostPartError
 from .holder import Recipe, Summary, Task
 from .pieces import array_pieces, file_pieces, grouped
 from .remote import RemoteData, RemoteParts
-from .worker import summarise
+from .worker import checksum, summarise
 
 __all__ = ["connected", "solve", "train"]
 
@@ -84,7 +88,7 @@ class Rows:
             (f"{stem}-rows-{k}", Recipe(tuple(group), n_features, dtype))
             for k, group in enumerate(groups)
         ]
-        found = self._summaries()
+        found: list[Summary] = self._of_all(summarise)
         width = max(s.width for s in found) if n_features is None else n_features
         rows = sum(s.rows for s in found)
         held = sum(s.rows * s.row_bytes for s in found)
@@ -92,12 +96,17 @@ class Rows:
         self.data = RemoteData(size, found[0].dtype)
         self.labels = list(dict.fromkeys(label for s in found for label in s.labels))
 
-    def _summaries(self) -> list[Summary]:
+    def checksums(self, costs: Mapping[float, float]) -> list:
+        """Of the rows and labels of every part, and the costs of classes."""
+        return [self._of_all(checksum), [*self.data.size], [*map(list, costs.items())]]
+
+    def _of_all(self, function: Callable) -> list:
+        """What a function finds of the rows of every part."""
         while True:
             names = [name for name, _ in self.sources]
             for name in names:
                 self.cluster.find_home(name)
-            futures = [self.cluster.run(name, summarise, recipe) for name, recipe in self.sources]
+            futures = [self.cluster.run(name, function, recipe) for name, recipe in self.sources]
             try:
                 found = zip(futures, names, strict=True)
                 return [self.cluster.result(future, name) for future, name in found]
@@ -142,8 +151,11 @@ def solve(
     ):
         if sorted(rows.labels) != [-1.0, 1.0]:
             raise InputError(f"labels must be -1 and +1, got {_shown(rows.labels)}")
-        task = Task(1.0, _costs(C, rows.labels, class_weight), MODELS[model](), bias)
-        return _solved(rows, task, checked)
+        costs = _costs(C, rows.labels, class_weight)
+        task = Task(1.0, costs, MODELS[model](), bias)
+        with opened(checked, partial(rows.checksums, costs)) as checkpoint:
+            slot = None if checkpoint is None else checkpoint.slot(0)
+            return _solved(rows, task, checked, slot)
 
 
 def train(
@@ -172,19 +184,21 @@ def train(
         if len(order) < 2:
             raise InputError(f"labels must be of at least 2 classes, got {_shown(rows.labels)}")
         costs = _costs(C, rows.labels, class_weight)
-        solved = []
-        for label in order[:1] if len(order) == 2 else order:
-            task = Task(float(label), costs, MODELS[model](), bias)
-            solved.append(_solved(rows, task, checked))
-            if solved[-1].status == "interrupted":
-                raise KeyboardInterrupt
+        solved: list[Solution] = []
+        with opened(checked, partial(rows.checksums, costs)) as checkpoint:
+            for k, label in enumerate(order[:1] if len(order) == 2 else order):
+                task = Task(float(label), costs, MODELS[model](), bias)
+                work = partial(_solved, rows, task, checked)
+                solved.append(solve_or_recall(checkpoint, k, work))
+                if solved[-1].status == "interrupted":
+                    raise KeyboardInterrupt
         return linear_machine(checked, order, rows.data.size.cols, solved)
 
 
-def _solved(rows: Rows, task: Task, settings: Settings) -> Solution:
+def _solved(rows: Rows, task: Task, settings: Settings, slot: Slot | None) -> Solution:
     problem = rows.problem(task)
     try:
-        return solve_problem(problem, settings, Start())
+        return solve_problem(problem, settings, Start(slot=slot))
     finally:
         problem.part.close()  # type: ignore[attr-defined]
 

@@ -9,10 +9,14 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import one_blas_thread
+from ..kept import checksums, matrix_checksum
 from ..matrix import Csr, Matrix, Size, shape, size_of
 from ..models.base import Model
 from ..models.blocks import Block, Resident
 from ..models.part import Part
+
+GATHERED = ("collected", "state")  # answers that stay apart, by the number of the part
+DEALT = ("dealt", "restore")  # calls whose argument has a piece for every part
 
 
 class Ref(NamedTuple):
@@ -100,9 +104,12 @@ class Holder:
             return self.last[1]
         for number in call.dropped:
             self.vectors.pop(number, None)
+        args = self._resolved(call.args)
+        if call.method in DEALT:
+            args = (args[0][self.number],)
         with one_blas_thread():
-            found = getattr(self.part, call.method)(*self._resolved(call.args))
-        if call.method == "collected":
+            found = getattr(self.part, call.method)(*args)
+        if call.method in GATHERED:
             found = {self.number: found}
         if call.kept_as is not None:
             self.vectors[call.kept_as] = found
@@ -133,6 +140,12 @@ def summary_of(name: str, recipe: Recipe) -> Summary:
     first = np.sort(np.unique(labels, return_index=True)[1])
     seen = tuple(float(v) for v in labels[first])
     return Summary(size.rows, size.cols, size.cells, size.row_bytes, dtypes.pop(), seen)
+
+
+def checksums_of(name: str, recipe: Recipe) -> list:
+    """Of the rows of a part and of their labels."""
+    matrices, labels = _load(name, recipe)
+    return [*(matrix_checksum(X) for X in matrices), *checksums(labels)]
 
 
 def holder_of(number: int, rows: str, recipe: Recipe, width: int, task: Task) -> Holder:

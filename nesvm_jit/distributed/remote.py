@@ -225,3 +225,21 @@ class RemoteParts:
     def collected(self, vector: Any) -> np.ndarray:
         found = self._ask("collected", vector)
         return np.concatenate([found[k] for k in sorted(found)])
+
+    def dealt(self, vector: np.ndarray) -> Any:
+        return self._ask("dealt", self._pieces(vector), kept=True)
+
+    def state(self) -> dict[str, np.ndarray]:
+        found = self._ask("state")
+        parts = [found[k] for k in sorted(found)]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        pieces = {name: self._pieces(vector) for name, vector in state.items()}
+        numbers = range(len(self._names))
+        self._ask("restore", {k: {name: pieces[name][k] for name in pieces} for k in numbers})
+
+    def _pieces(self, vector: np.ndarray) -> dict[int, np.ndarray]:
+        """The entries of every part, by its number."""
+        ends = np.cumsum([self._found[name].rows for name in self._names])
+        return dict(enumerate(np.split(vector, ends[:-1])))

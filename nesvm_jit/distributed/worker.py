@@ -3,7 +3,16 @@
 from typing import Any
 
 from ..jit import most_threads, set_threads
-from .holder import Call, Recipe, Summary, Task, forget_rows, holder_of, summary_of
+from .holder import (
+    Call,
+    Recipe,
+    Summary,
+    Task,
+    checksums_of,
+    forget_rows,
+    holder_of,
+    summary_of,
+)
 from .server import Home, Server
 
 _servers: dict[str, Server] = {}
@@ -13,6 +22,12 @@ def summarise(name: str, recipe: Recipe) -> Summary:
     """Load rows and say what they are."""
     _use_threads_of_worker()
     return summary_of(name, recipe)
+
+
+def checksum(name: str, recipe: Recipe) -> list:
+    """Load rows and give the checksums of them and of their labels."""
+    _use_threads_of_worker()
+    return checksums_of(name, recipe)
 
 
 def serve(

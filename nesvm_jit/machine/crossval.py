@@ -27,6 +27,8 @@ def cross_validate(
     X: Any, y: Any, n_folds: int = 5, *, seed: int = 0, sample_weight: Any = None, **options: Any
 ) -> CrossValidation:
     """Stratified cross-validation of `train(X, y, **options)`."""
+    if options.get("checkpoint") is not None:
+        raise InputError("checkpoint is for `train`, not for cross-validation")
     X = as_matrix(X)
     n, _ = shape(X)
     y = as_vector("y", y, n)

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..binary import Solution, Start, costs, require_memory, solve_problem
+from ..checkpoint import Checkpoint, Slot
 from ..errors import InputError
 from ..files.ondisk import OnDisk
 from ..jit import one_blas_thread
+from ..kept import checksums, opened
 from ..models import MODELS
 from ..models.blocks import Blocks
 from ..models.part import Part
@@ -19,6 +21,7 @@ from ..models.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..nystroem import Landmarks, landmarks_on_disk
 from ..settings import Settings, one_of
 from .assembled import linear_machine, machine_of_landmarks
+from .finished import solve_or_recall
 from .machine import Machine
 from .multiclass import class_order
 
@@ -36,14 +39,15 @@ def train_streamed(
     if len(order) < 2:
         raise InputError(f"{matrix.name}: labels must be of at least 2 classes, got {order[0]:g}")
     per_class = cost_of(order, np.bincount(which, minlength=len(order)))
-    with one_blas_thread():
+    data_of = partial(_data_of, matrix, per_class)
+    with opened(settings, data_of) as checkpoint, one_blas_thread():
         if settings.approx is None:
-            found = _solved(Streamed(matrix), order, which, per_class, settings)
+            found = _solved(Streamed(matrix), order, which, per_class, settings, checkpoint)
             return linear_machine(settings, order, matrix.n_cols, found)
         marks = landmarks_on_disk(matrix, settings)
         data = Mapped(matrix, partial(features, marks), marks.rank, marks.dtype)
         plain = replace(settings, kernel="linear", approx=None, landmarks=None)
-        found = _solved(data, order, which, per_class, plain)
+        found = _solved(data, order, which, per_class, plain, checkpoint)
         labels = order[which[marks.numbers]]
         return machine_of_landmarks(settings, order, marks, labels, found)
 
@@ -73,17 +77,33 @@ def _classes(matrix: OnDisk) -> tuple[np.ndarray, np.ndarray]:
     return order, which.astype(np.min_scalar_type(len(order)))
 
 
+def _data_of(matrix: OnDisk, per_class: np.ndarray) -> list:
+    """Checksums of all rows, which are in the header, and of the costs."""
+    header = np.frombuffer(matrix.digest(), dtype=np.uint8)
+    return checksums(header, per_class)
+
+
 def _solved(
-    data: Blocks, order: np.ndarray, which: np.ndarray, costs: np.ndarray, settings: Settings
+    data: Blocks,
+    order: np.ndarray,
+    which: np.ndarray,
+    costs: np.ndarray,
+    settings: Settings,
+    checkpoint: Checkpoint | None,
 ) -> list[Solution]:
     """The machine of every class against the rest, one after the other."""
-    found = []
+    found: list[Solution] = []
     problems = 1 if len(order) == 2 else len(order)
-    for k in range(problems):
+
+    def solve(k: int, slot: Slot | None) -> Solution:
         y: Any = Signs(which == k)
         c: Any = ClassCosts(which, costs)
         part = Part(data, y, c, MODELS[settings.model](), settings.bias)
-        found.append(solve_problem(LinearProblem(part), _numbered(settings, k, problems), Start()))
+        numbered = _numbered(settings, k, problems)
+        return solve_problem(LinearProblem(part), numbered, Start(slot=slot))
+
+    for k in range(problems):
+        found.append(solve_or_recall(checkpoint, k, partial(solve, k)))
         if found[-1].status == "interrupted" and len(found) < problems:
             raise KeyboardInterrupt
     return found

@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 
 from ..binary import Solution, Start, costs, solve_checked
+from ..checkpoint import Checkpoint
 from ..errors import InputError
 from ..files.ondisk import OnDisk, extent
 from ..jit import get_threads, one_blas_thread
+from ..kept import data_of, opened
 from ..kernelised import SharedMatrix, budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
 from ..models.kernel_rows import KernelRows
@@ -20,6 +22,7 @@ from ..nystroem import nystroem
 from ..settings import Settings, one_of
 from .assembled import Found, Problem, approximate_machine, machine_of
 from .calibration import fit_sigmoid
+from .finished import finished
 from .folds import stratified_folds
 from .machine import Machine
 from .multiclass import class_order, pairs
@@ -94,7 +97,21 @@ def train(
     c = costs(C, y, order, sample_weight, class_weight)
     problems = problems_of(y, order, how)
     _check_warm(warm, kernel, p, len(problems), order)
-    job = Job(X, y, c, order, checked, bool(probability), seed)
+    data = partial(data_of, X, y, c, order, *_arrays(warm))
+    with opened(checked, data, multiclass=how, probability=bool(probability)) as checkpoint:
+        job = Job(X, y, c, order, checked, bool(probability), seed, checkpoint=checkpoint)
+        return _trained(job, how, problems, warm, keep_duals, keep_solutions)
+
+
+def _trained(
+    job: "Job",
+    how: str,
+    problems: list[Problem],
+    warm: Machine | None,
+    keep_duals: bool,
+    keep_solutions: bool,
+) -> Machine:
+    checked, X, y, order = job.settings, job.X, job.y, job.order
     if checked.approx is not None:
         marks, features = nystroem(X, checked)
         plain = replace(checked, kernel="linear", approx=None, landmarks=None)
@@ -102,8 +119,8 @@ def train(
         machine = approximate_machine(checked, order, how, found, marks, y[marks.numbers])
         machine.solutions = found if keep_solutions else None
         return machine
-    several = len(problems) > 1 or probability
-    if several and kernel in ("poly", "rbf") and model != "lpsvm":
+    several = len(problems) > 1 or job.probability
+    if several and checked.kernel in ("poly", "rbf") and checked.model != "lpsvm":
         in_pairs = problems[0].rows is not None
         by_class = np.concatenate([np.flatnonzero(y == k) for k in order]) if in_pairs else None
         job = replace(job, shared=shared_matrix(X, checked, by_class))
@@ -165,6 +182,7 @@ class Job:
     probability: bool
     seed: int
     shared: SharedMatrix | None = None
+    checkpoint: Checkpoint | None = None
 
     def run(self, problems: list[Problem], warm: Machine | None) -> list[Found]:
         stop = threading.Event()
@@ -172,19 +190,39 @@ class Job:
         workers = len(problems)
 
         def task(number: int):
-            settings = self._settings_of(number, workers, started, stop)
             start = _start(warm, number, problems[number], self)
+            if self.checkpoint is not None:
+                return self._kept(problems[number], number, workers, start, stop)
+            settings = self._settings_of(number, workers, time.perf_counter() - started, stop)
             return self._solve(problems[number], settings, start, stop)
 
         small = is_small(self.X, problems)
         return run_all([partial(task, k) for k in range(workers)], stop, small)
 
-    def _settings_of(self, number: int, of: int, started: float, stop) -> Settings:
-        settings, callback = _remaining(self.settings, started), self.settings.callback
+    def _kept(self, problem: Problem, number: int, of: int, start: Start, stop) -> Found:
+        """What the checkpoint has of a sub-problem, or what it then keeps."""
+        assert self.checkpoint is not None
+        known = self.checkpoint.done(number)
+        if known is not None:
+            solution, sigmoid = Solution(**known["solution"]), known["sigmoid"]
+            c = self.c if problem.rows is None else self.c[problem.rows]
+            return Found(problem, solution, c, known["seconds"], sigmoid and tuple(sigmoid))
+        slot = self.checkpoint.slot(number)
+        settings = self._settings_of(number, of, slot.began, stop)
+        found = self._solve(problem, settings, replace(start, slot=slot), stop)
+        seconds = time.perf_counter() - self.checkpoint.started - slot.began
+        if finished(found.solution) and not stop.is_set():  # which may have cut calibration short
+            facts = {"solution": vars(found.solution), "sigmoid": found.sigmoid}
+            self.checkpoint.finish(number, {**facts, "seconds": seconds})
+        return replace(found, seconds=seconds)
+
+    def _settings_of(self, number: int, of: int, spent: float, stop) -> Settings:
+        settings, callback = _less(self.settings, spent), self.settings.callback
 
         def watched(row: dict) -> bool:
-            asked = callback is not None and callback({**row, "problem": number, "problems": of})
-            return bool(asked) or stop.is_set()
+            if callback is not None and callback({**row, "problem": number, "problems": of}):
+                stop.set()
+            return stop.is_set()
 
         workers = min(get_threads(), of)
         share = budget_bytes(settings.cache_mb) / 2.0**20 / workers
@@ -238,10 +276,13 @@ class Job:
 
 def _remaining(settings: Settings, began: float) -> Settings:
     """Settings with what is left of the time limit."""
+    return _less(settings, time.perf_counter() - began)
+
+
+def _less(settings: Settings, seconds: float) -> Settings:
     if settings.time_limit is None:
         return settings
-    left = settings.time_limit - (time.perf_counter() - began)
-    return replace(settings, time_limit=max(0.0, left))
+    return replace(settings, time_limit=max(0.0, settings.time_limit - seconds))
 
 
 def _other(order: np.ndarray, problem: Problem) -> str:
@@ -275,6 +316,13 @@ def _check_warm(warm, kernel: str, p: int, n_problems: int, order: np.ndarray) -
             f"the machine to start from must have the classes {order.tolist()!s:.60} in this "
             f"order, got {warm.classes.tolist()!s:.60}"
         )
+
+
+def _arrays(warm: Machine | None) -> list[np.ndarray]:
+    """What of a machine to start from matters."""
+    if warm is None or warm.record.weights is None:
+        return []
+    return [warm.record.weights, warm.record.bias, *(warm.duals or [])]
 
 
 def _start(warm: Machine | None, number: int, problem: Problem, job: Job) -> Start:

@@ -23,64 +23,9 @@ from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
 from ..matrix import Matrix
 from .base import Model
 from .blocks import Blocks, Resident, block_size
+from .sums import Curvature, Facts, Sums
 
-
-class Sums(NamedTuple):
-    """Σ c h_μ, Σ c h, Σ c u, Σ c y u, the largest u, and the vector Σ c y u x, or its change."""
-
-    smoothed: float
-    loss: float
-    total: float
-    ascent_b: float
-    largest: float
-    ascent: np.ndarray
-
-    def joined(self, other: "Sums") -> "Sums":
-        """Those of both parts together."""
-        return Sums(
-            self.smoothed + other.smoothed,
-            self.loss + other.loss,
-            self.total + other.total,
-            self.ascent_b + other.ascent_b,
-            max(self.largest, other.largest),
-            self.ascent + other.ascent,
-        )
-
-
-class Curvature(NamedTuple):
-    """Σ d_i x_i x_iᵀ or its diagonal, and of a bias Σ d_i x_i and Σ d_i."""
-
-    H: np.ndarray
-    column: Any
-    total: float
-
-    def joined(self, other: "Curvature") -> "Curvature":
-        """That of both parts together."""
-        column = None if self.column is None else self.column + other.column
-        return Curvature(self.H + other.H, column, self.total + other.total)
-
-
-class Facts(NamedTuple):
-    """What is known of the rows after one pass: Σ d and the largest d‖x‖² of the model's curvature
-    d, Σ ‖x‖², Σ c and the largest c; ‖x‖² with 1 more for a bias in the second."""
-
-    rows: int
-    curvature: float
-    steepest: float
-    squares: float
-    costs: float
-    largest_cost: float
-
-    def joined(self, other: "Facts") -> "Facts":
-        """Those of both parts together."""
-        return Facts(
-            self.rows + other.rows,
-            self.curvature + other.curvature,
-            max(self.steepest, other.steepest),
-            self.squares + other.squares,
-            self.costs + other.costs,
-            max(self.largest_cost, other.largest_cost),
-        )
+_STATE = ("margins", "centre", "weight", "curvature")
 
 
 class View(NamedTuple):
@@ -346,6 +291,25 @@ class Part:
     def collected(self, vector: Any) -> np.ndarray:
         """A vector with a number for each row, as an array."""
         return vector
+
+    def dealt(self, vector: np.ndarray) -> Any:
+        """An array with a number for each row, as a vector."""
+        return vector
+
+    # ------------------------------------------------------------ to go on elsewhere
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What steps have left at every row: not the direction, which the next one chooses."""
+        assert self._room is not None
+        return dict(zip(_STATE, (a for k, a in enumerate(self._room) if k != 1), strict=True))
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Go to where these steps have led."""
+        self._make_room()
+        for name, array in self.state().items():
+            array[:] = state[name]
+
+    # ------------------------------------------------------------ functions of blocks
 
     def mapped(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> np.ndarray:
         """function(rows, *vectors, *numbers) of every block, as one vector."""

@@ -17,6 +17,10 @@ __all__ = ["DualPoint", "Evaluation", "LinearProblem", "problem_in_memory"]
 EXACT = Smoothing(1.0, 1.0)  # where only true values count
 SINGLE = 1e8  # of the trace: on mnist directions are then right to a few per cent
 SMALL = (1e-2, 1e-3, 1e-4, 1e-6)  # of the largest weight
+_STANDING = (
+    *("point", "_ascent", "_loss", "_total", "_ascent_b", "_squared", "_share"),
+    *("_penalty_centre", "factor"),
+)
 
 
 def problem_in_memory(
@@ -169,6 +173,26 @@ class LinearProblem(Evaluated):
             out = v.copy()
             self.split(out)[0][zero] = 0.0
             yield out
+
+    # ------------------------------------------------------------ to go on elsewhere
+
+    def state(self, steps: bool) -> dict[str, Any]:
+        """What has been counted and found, and all that steps build on."""
+        known: dict[str, Any] = {"passes": self.passes, "spectral": self._spectral}
+        if steps:
+            known["standing"] = {name: getattr(self, name) for name in _STANDING}
+            known["rows"] = self.part.state()
+        return known
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go to where a problem on the same data was."""
+        self.passes, self._spectral = state["passes"], state["spectral"]
+        if "rows" in state:
+            for name in _STANDING:
+                setattr(self, name, state["standing"][name])
+            self._direction_at = np.zeros(self.n_variables)
+            self._stepped, self._judged, self._fresh = True, None, None
+            self.part.restore(state["rows"])
 
     # ------------------------------------------------------------ row by row, in memory
 

@@ -23,7 +23,12 @@ from .search import Data, Search
 from .state import State
 
 COSTS = "1e-3:1e3:7"  # the seven of the paper
-INSTEAD = {"C": "costs", "gamma": "gammas", "probability": "train with the C chosen"}
+INSTEAD = {
+    "C": "costs",
+    "gamma": "gammas",
+    "probability": "train with the C chosen",
+    "checkpoint": "state",
+}
 
 
 def path(

@@ -6,6 +6,7 @@ from .homotopy import SCHEDULES, Continuation, homotopy, warm_smoothing
 from .nesvm import Method, nesvm
 from .newton import newton
 from .run import Limits, Run
+from .saving import Saving
 
 __all__ = [
     "SCHEDULES",
@@ -13,6 +14,7 @@ __all__ = [
     "Limits",
     "Method",
     "Run",
+    "Saving",
     "chain",
     "choose",
     "coordinate",

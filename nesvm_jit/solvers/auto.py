@@ -4,6 +4,8 @@ Decisions rest on shape, model and the gaps seen, never on clocks or threads: a 
 answer.
 """
 
+import numpy as np
+
 from ..matrix import Size
 from ..models.base import Smoothing
 from ..models.blocks import Blocks
@@ -45,6 +47,9 @@ def patience(size: Size) -> float:
 
 def chain(problem: LinearProblem, seed: int, run: Run) -> None:
     """Coordinate steps while they pay, then Newton's from the dual point they found."""
+    if run.resumes("newton"):
+        newton(problem, np.zeros(problem.n_variables), smoothing_from(1.0), run)
+        return
     run.engine, run.why = "coordinate", "epochs of coordinate steps sufficed"
     v, alpha, gap = coordinate(problem, None, 0.0, seed, run, patience(problem.part.data.size))
     if run.done:

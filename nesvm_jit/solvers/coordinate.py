@@ -48,19 +48,34 @@ def coordinate(
     n, X = problem.n_rows, problem.part.whole
     state = np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64)
     share = problem.mean_square() if problem.bias else 0.0
-    dual = _start(problem, alpha0, share)
+    saved = run.resumed("coordinate")
+    dual = _start(problem, alpha0 if saved is None else None, share)
     flat = X.reshape(-1) if isinstance(X, np.ndarray) else X.data
     v = np.zeros(problem.n_variables)
     w, _ = problem.split(v)
-    if alpha0 is not None:
-        w[:] = problem.direction(dual[:, ALPHA])
-    if not w.any():  # what is known without a pass
-        run.best, run.objective = v.copy(), float(problem.part.rows.c.sum())
     order = active = np.arange(n)
-    epoch, spread = _sums(problem, dual, b0), SPREAD
-    promise, next_look = run.limits.tol, FIRST_LOOK
-    before = 1.0
+    if saved is None:
+        if alpha0 is not None:
+            w[:] = problem.direction(dual[:, ALPHA])
+        if not w.any():  # what is known without a pass
+            run.best, run.objective = v.copy(), float(problem.part.rows.c.sum())
+        epoch, spread = _sums(problem, dual, b0), SPREAD
+        promise, next_look = run.limits.tol, FIRST_LOOK
+        before = 1.0
+    else:
+        for name, array in (("dual", dual), ("v", v), ("order", order), ("random", state)):
+            array[:] = saved[name]
+        active, epoch = order[: saved["active"]], Epoch(*saved["epoch"])
+        spread, promise, next_look, before = saved["numbers"]
+
+    def now() -> dict:
+        numbers = (spread, promise, next_look, before)
+        arrays = {"dual": dual, "v": v, "order": order, "random": state}
+        return {**arrays, "active": len(active), "epoch": epoch, "numbers": numbers}
+
     while True:
+        if run.pausing("coordinate", now):
+            return v, dual[:, ALPHA].copy(), run.gap
         _shuffle(active, state)
         epoch, kept = _dual_epoch(X, flat, dual, active, Epoch(*epoch), share, w)
         problem.passes += len(active) / n

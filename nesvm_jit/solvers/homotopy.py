@@ -1,7 +1,7 @@
 """Algorithm 2 of the paper: a series of smoothed problems with decreasing μ, warm started."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,8 +33,12 @@ def homotopy(
     run: Run,
 ) -> np.ndarray:
     """NESVM at μ⁰, μ¹, …, μ*, each from the solution of the one before."""
-    w = w0
-    for smoothing in _stages(continuation, run):
+    w, share, t = w0, 1.0, 0
+    saved = run.resumed("homotopy")
+    if saved is not None:
+        start, share, t = Smoothing(*saved["start"]), saved["share"], saved["t"]
+        continuation = replace(continuation, start=start, end=saved["end"])
+    for smoothing in _stages(continuation, run, share, t):
         centre = w if continuation.moving else w_star
         w = nesvm(problem, w, centre, smoothing, method, run)
         if run.done or not problem.model.smoothed:
@@ -55,11 +59,13 @@ def warm_smoothing(problem: Smooth, w0: np.ndarray, start: Smoothing) -> Smoothi
     return best
 
 
-def _stages(continuation: Continuation, run: Run) -> Iterator[Smoothing]:
+def _stages(continuation: Continuation, run: Run, share: float, t: int) -> Iterator[Smoothing]:
     """μ^t = μ⁰/(t+1), μ⁰ 2^{−t}, or as the measured gap asks, down to μ*."""
-    share, t = 1.0, 0
     last = min(1.0, continuation.end / continuation.start.loss)
     while True:
+        if run.saving is not None:
+            facts = {"start": continuation.start, "end": continuation.end, "share": share, "t": t}
+            run.saving.outer["homotopy"] = facts
         yield Smoothing(*(share * mu for mu in continuation.start))
         if share <= last:
             return

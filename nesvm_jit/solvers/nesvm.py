@@ -8,6 +8,8 @@ from ..models.base import Smoothing
 from .run import CHECK_EVERY, Run, Smooth
 
 ENOUGH = 0.4  # of what smoothing adds to the gap
+STATE = ("L", "w", "w_star", "history", "before", "k")
+STRONG_STATE = ("L", "w", "y_before", "before")
 
 
 @dataclass
@@ -32,10 +34,22 @@ def nesvm(
     """Minimise F_μ from w⁰ with prox-centre w⋆; returns w^{k+1}."""
     if method.strong:
         return nesvm_strong(problem, w0, smoothing, method, run)
-    L = problem.lipschitz(method.lipschitz, smoothing)
-    w, history, before = w0.copy(), np.zeros_like(w0), np.inf
-    k = 0
+    saved = run.resumed("nesvm")
+    if saved is None:
+        L = problem.lipschitz(method.lipschitz, smoothing)
+        w, history, before = w0.copy(), np.zeros_like(w0), np.inf
+        k = 0
+    else:
+        smoothing = Smoothing(*saved["smoothing"])
+        L, w, w_star, history, before, k = (saved[name] for name in STATE)
+
+    def state() -> dict:
+        values = dict(zip(STATE, (L, w, w_star, history, before, k), strict=True))
+        return {"smoothing": smoothing, **values}
+
     while True:
+        if run.pausing("nesvm", state):
+            return w
         found = problem.evaluate(w, smoothing)  # Steps 1 and 2: u, F_μ(w^k), ∇F_μ(w^k)
         F, g = found.value, found.gradient
         if run.record(w, found, smoothing) or _settled(problem, w, found, before, method, run):
@@ -61,9 +75,21 @@ def nesvm_strong(
     problem: Smooth, w0: np.ndarray, smoothing: Smoothing, method: Method, run: Run
 ) -> np.ndarray:
     """Nesterov's method for a σ-strongly convex F_μ: momentum (√L − √σ)/(√L + √σ)."""
-    L = problem.lipschitz(method.lipschitz, smoothing)
-    w, y_before, before = w0.copy(), w0, np.inf
+    saved = run.resumed("nesvm")
+    if saved is None:
+        L = problem.lipschitz(method.lipschitz, smoothing)
+        w, y_before, before = w0.copy(), w0, np.inf
+    else:
+        smoothing = Smoothing(*saved["smoothing"])
+        L, w, y_before, before = (saved[name] for name in STRONG_STATE)
+
+    def state() -> dict:
+        values = dict(zip(STRONG_STATE, (L, w, y_before, before), strict=True))
+        return {"smoothing": smoothing, **values}
+
     while True:
+        if run.pausing("nesvm", state):
+            return w
         found = problem.evaluate(w, smoothing)
         F, g = found.value, found.gradient
         if run.record(w, found, smoothing) or _settled(problem, w, found, before, method, run):

@@ -39,9 +39,21 @@ def newton(
 ) -> None:
     """Minimise F_μ, smoothed about α⁰ (or zero) at first, by Newton steps for μ = μ⁰, μ⁰/2, …
     until the run is done; the centre stays where it was unless `moving`."""
-    smoothing, least, idle = start, np.inf, 0
-    found = problem.place(v0, smoothing, alpha0)
+    saved = run.resumed("newton")
+    if saved is None:
+        smoothing, least, idle = start, np.inf, 0
+        found = problem.place(v0, smoothing, alpha0)
+    else:
+        start, smoothing = Smoothing(*saved["start"]), Smoothing(*saved["smoothing"])
+        least, idle, found = saved["least"], saved["idle"], Evaluation(*saved["found"])
+
+    def state() -> dict:
+        loop = {"smoothing": smoothing, "least": least, "idle": idle}
+        return {"start": start, **loop, "found": found}
+
     while idle < PATIENCE:
+        if run.pausing("newton", state, steps=True):
+            return
         worth = (found.objective - problem.bound_now()) <= run.limits.tol * found.objective
         # with a bias a dual point costs two passes; then only where it may end the run
         certify = True if worth or not problem.bias else None

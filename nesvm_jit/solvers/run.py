@@ -3,12 +3,13 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ..models.base import Model, Smoothing
 from ..models.problem import DualPoint, Evaluation
+from .saving import Saving
 
 CHECK_EVERY = 10  # rounds between two dual points: with a bias each costs up to two passes
 COLUMNS = ("round", "mu", "smoothed", "objective", "dual", "gap", "seconds", "passes")
@@ -99,6 +100,8 @@ class Run:
     smoothing: Smoothing | None = None
     rows: list[tuple] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
+    saving: Saving | None = None
+    asked: bool = False  # to end where the state can be saved
 
     @property
     def gap(self) -> float:
@@ -175,6 +178,20 @@ class Run:
         self.rounds += 1
         return self._limited()
 
+    def pausing(self, loop: str, state: Callable[[], dict], steps: bool = False) -> bool:
+        """Save the state of a loop, at its top, where that is due; True when the run must end.
+        `steps` are what the problem must know too."""
+        saving = self.saving
+        return saving is not None and saving.pausing(self, loop, state, steps, self.asked)
+
+    def resumes(self, loop: str) -> bool:
+        """Whether the run was in this loop when it was saved."""
+        return self.saving is not None and self.saving.resumes(loop)
+
+    def resumed(self, loop: str) -> dict[str, Any] | None:
+        """The state to take this loop up from; None to start it afresh."""
+        return None if self.saving is None else self.saving.resumed(loop)
+
     def _row(self, mu: float, value: float, objective: float) -> tuple:
         seconds = time.perf_counter() - self.started
         bounds = (objective, self.dual, self.gap)
@@ -184,7 +201,8 @@ class Run:
         row = self.rows[-1] if self.rows else self._row(0.0, np.nan, self.objective)
         facts = {**dict(zip(COLUMNS, row, strict=True)), "round": self.rounds}
         if self.limits.callback and self.limits.callback(facts):
-            self.status = "interrupted"
+            self.asked = self.saving is not None
+            self.status = "" if self.asked else "interrupted"
         elif self.rounds >= self.limits.max_iter:
             self.status = "iteration_limit"
         elif self.remaining() <= 0.0:
