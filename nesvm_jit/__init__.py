@@ -17,6 +17,7 @@ _HOME = {
     "convert": ".files.converting",
     "PathResult": ".selection.result",
     "cross_validate": ".machine.crossval",
+    "distributed": ".distributed",
     "get_threads": ".jit",
     "kernels": ".kernels",
     "libsvm_blocks": ".files.stream",
@@ -44,6 +45,7 @@ __all__ = [
     "__version__",
     "convert",
     "cross_validate",
+    "distributed",
     "get_threads",
     "kernels",
     "libsvm_blocks",
@@ -58,7 +60,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from . import kernels
+    from . import distributed, kernels
     from .binary import Solution, solve
     from .errors import FormatError, InputError, NesvmError
     from .estimator import NESVC
@@ -79,7 +81,7 @@ def __getattr__(name: str):
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(_HOME[name], __name__)
-    value = module if name == "kernels" else getattr(module, name)
+    value = module if name in ("distributed", "kernels") else getattr(module, name)
     globals()[name] = value
     return value
 

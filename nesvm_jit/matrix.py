@@ -155,8 +155,7 @@ def _row_load(X, i, a, out):
 
 
 class Size(NamedTuple):
-    """Rows, columns and stored entries of a matrix, and the bytes of its average row: all that
-    decides in which order sums over its rows are made."""
+    """What decides in which order sums over rows are made; `row_bytes` are those of an average."""
 
     rows: int
     cols: int

@@ -122,7 +122,7 @@ def test_lipschitz_constants_bound_the_gradient(bias, kernel):
 
 @every_model
 @every_bias
-@every_kernel
+@pytest.mark.parametrize("kernel", ["rbf", pytest.param("poly", marks=pytest.mark.slow)])
 def test_engines_reach_one_optimum(model, bias, kernel):
     X, y = draw(n=80)
     options = {"model": model, "kernel": kernel, "gamma": 0.3, "coef0": 1.0, "bias": bias, "C": 3.0}

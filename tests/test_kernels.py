@@ -336,6 +336,7 @@ def test_a_wrong_argument_is_one_clear_line(call, message):
         call(np.eye(2))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(PURE, reason="nothing is compiled")
 def test_warmup_leaves_no_kernel_out():
     for _, run in warm.steps():

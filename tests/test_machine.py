@@ -580,7 +580,14 @@ def real(name):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("name", ["breast_cancer", "iris", "digits"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("breast_cancer", marks=pytest.mark.slow),
+        "iris",
+        pytest.param("digits", marks=pytest.mark.slow),
+    ],
+)
 def test_brier_scores_are_libsvms(name, kernel):
     svm = pytest.importorskip("libsvm.svmutil")
     X, y, Z, z = real(name)

@@ -10,7 +10,10 @@ from nesvm_jit.pages.pictures import training_document
 from .commands import blobs
 from .path_facts import path_facts
 
-pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(chromium() is None, reason="no Chromium"),
+]
 
 VIEWS = [View(360, 760), View(1280, 900), View(360, 760, "dark")]
 SECONDS = {"read": 0.1, "solve": 0.2, "write": 0.3, "total": 0.6}
