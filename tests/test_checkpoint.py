@@ -15,8 +15,11 @@ from nesvm_jit import (
     NesvmError,
     convert,
     cross_validate,
+    get_threads,
     load_model,
     open_matrix,
+    path,
+    set_threads,
     solve,
     train,
     write_libsvm,
@@ -183,6 +186,20 @@ def test_starts_and_single_precision(tmp_path):
         same(whole, resumed(fit, tmp_path / "file", killed_at(2)))
 
 
+def test_another_number_of_threads_goes_on_to_the_same_bits(tmp_path, eager):
+    X, y = binary()
+    options = {"solver": "newton", "checkpoint": tmp_path / "file", "tol": 1e-4}
+    before = get_threads()
+    whole = solve(X, y, solver="newton", tol=1e-4)
+    try:
+        set_threads(1)
+        with pytest.raises(Killed):
+            solve(X, y, checkpoint_every=OFTEN, callback=killed_at(5), **options)
+    finally:
+        set_threads(before)
+    same(whole, solve(X, y, resume=True, **options))
+
+
 def test_it_may_be_stopped_again_and_again(tmp_path):
     X, y = binary()
     options = {"solver": "newton", **HARD}
@@ -270,8 +287,10 @@ def test_linear_probabilities_and_nystroem(tmp_path):
         same_machines(fit(), resumed(fit, tmp_path / "file", asked_at(3)))
 
 
-@pytest.mark.parametrize(("solver", "classes"), [("homotopy", 2), ("newton", 3)])
-def test_rows_on_disk(tmp_path, monkeypatch, solver, classes):
+@pytest.mark.parametrize(
+    ("solver", "classes", "stop"), [("homotopy", 2, killed_at), ("newton", 3, asked_at)]
+)
+def test_rows_on_disk(tmp_path, monkeypatch, solver, classes, stop):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 20_000)
     X, y = draw(classes=classes)
     write_libsvm(tmp_path / "text", X, y)
@@ -281,8 +300,7 @@ def test_rows_on_disk(tmp_path, monkeypatch, solver, classes):
     def fit(**more):
         return train(matrix, solver=solver, tol=1e-7, max_iter=40, **more)
 
-    for callback in (killed_at(5), asked_at(5)):
-        same_machines(fit(), resumed(fit, tmp_path / "file", callback))
+    same_machines(fit(), resumed(fit, tmp_path / "file", stop(5)))
     write_libsvm(tmp_path / "text", X, y[::-1])
     convert([tmp_path / "text"], tmp_path / "other", n_features=X.shape[1])
     with pytest.raises(InputError, match="of other data"):
@@ -379,6 +397,8 @@ def test_what_cannot_be_is_refused(tmp_path):
         solve(X, y, kernel="rbf", checkpoint=tmp_path / "a")
     with pytest.raises(InputError, match="not for cross-validation"):
         cross_validate(X, y, checkpoint=tmp_path / "a")
+    with pytest.raises(InputError, match="path takes no checkpoint; use state"):
+        path(X, y, checkpoint=tmp_path / "a")
 
 
 def test_a_disk_that_fills_up_does_not_end_training(tmp_path, monkeypatch):
@@ -483,6 +503,19 @@ def test_ctrl_c_keeps_the_model_and_says_how_to_go_on(tmp_path):
     same_models(whole, model)
 
 
+def test_ctrl_c_between_problems_says_how_to_go_on_too(tmp_path):
+    data, file = data_file(tmp_path / "data", labels=(1, 2, 3)), tmp_path / "state"
+    done("convert", "-q", data, tmp_path / "matrix")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("nesvm_jit.cli.progress.Progress.__call__", lambda self, row: True)
+        stream = ("--stream", "--checkpoint", file, tmp_path / "matrix", tmp_path / "model")
+        found = command("train", *stream)
+    assert found.code == 130
+    hint = f"the same command with --resume goes on from {file}"
+    assert found.err == f"nesvm-jit: interrupted; {hint}\n"
+    assert file.exists()
+
+
 def test_wrong_commands(tmp_path):
     data, file = data_file(tmp_path / "data"), tmp_path / "state"
     model = tmp_path / "model"
@@ -517,7 +550,6 @@ def client():
         ("nesvm", "csvm", True),
         ("homotopy", "lpsvm", False),
         ("newton", "csvm", True),
-        ("newton", "csvm", False),
         ("newton", "lpsvm", True),
         ("newton", "lssvm", True),
     ],

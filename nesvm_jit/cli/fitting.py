@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import click
 
-from . import options
+from . import options, outputs
 
 # options of `train` that a cluster has no use for, by their name and value when not given
 LOCAL_ONLY = {
@@ -54,8 +54,8 @@ def fit_on_cluster(data, address, workers, features, float32, callback, settings
         )
 
 
-def require_usable_checkpoint(settings: dict, folds: int | None, target: str, data: list) -> None:
-    """Refuse a checkpoint that would take the place of another file, or has no use."""
+def require_usable_checkpoint(settings: dict, read: list, written: list, folds) -> None:
+    """Refuse, before data are read, a checkpoint that could not be used."""
     checkpoint = settings["checkpoint"]
     if checkpoint is None:
         if settings["resume"]:
@@ -63,9 +63,15 @@ def require_usable_checkpoint(settings: dict, folds: int | None, target: str, da
         return
     if folds:
         raise click.UsageError("--checkpoint and --folds do not go together")
-    options.require_another_file("--checkpoint", checkpoint, *data)
-    if os.path.realpath(checkpoint) == os.path.realpath(target):
-        raise click.UsageError("--checkpoint must be another file than MODEL_FILE")
+    options.require_another_file("--checkpoint", checkpoint, *(path for path in read if path))
+    if os.path.realpath(checkpoint) in map(os.path.realpath, written):
+        raise click.UsageError("--checkpoint must be another file than those that are written")
+    if settings["resume"]:
+        from ..files.snapshot import require_snapshot
+
+        require_snapshot(checkpoint)
+    else:
+        outputs.require_writable(checkpoint)
 
 
 @contextlib.contextmanager

@@ -114,7 +114,8 @@ def train(
         options.require_another_file("MODEL_FILE", target, *inputs)
         outputs.check({"MODEL_FILE": target}, pages, [*inputs, warm_start], as_json)
     checkpoint = settings["checkpoint"]
-    fitting.require_usable_checkpoint(settings, folds, target, data if dask else [training_file])
+    read = [*(data if dask else [training_file]), warm_start]
+    fitting.require_usable_checkpoint(settings, read, [target, *pages.values()], folds)
     start = time.perf_counter()
     X = y = None
     if not dask:

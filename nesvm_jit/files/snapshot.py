@@ -32,19 +32,28 @@ def write_snapshot(path: Any, facts: dict) -> None:
 
 def read_snapshot(path: Any) -> dict:
     """What was written; tuples are lists."""
+    data = _bytes_of(path, -1)
+    try:
+        return _read(decompressed(data))
+    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as e:
+        raise FormatError(f"{display_name(path)}: a checkpoint is required: {e}") from None
+
+
+def require_snapshot(path: Any) -> None:
+    """Refuse a file that is not there or cannot be read."""
+    _bytes_of(path, 1)
+
+
+def _bytes_of(path: Any, most: int) -> bytes:
     name = display_name(path)
     try:
         with open(path, "rb") as f:
-            data = f.read()
+            return f.read(most)
     except FileNotFoundError:
         raise FormatError(f"{name}: there is no checkpoint to resume from") from None
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or e
         raise FormatError(f"{name}: cannot be read: {why}") from None
-    try:
-        return _read(decompressed(data))
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError) as e:
-        raise FormatError(f"{name}: a checkpoint is required: {e}") from None
 
 
 def copied(tree: Any) -> Any:
