@@ -114,6 +114,16 @@ def test_a_worker_that_is_killed_costs_time_not_the_result(client, tmp_path, sol
     assert np.array_equal(troubled.alpha, calm.alpha)
 
 
+def test_asked_to_stop_it_keeps_what_it_has(client, tmp_path):
+    path = text(tmp_path / "data", *draw(classes=3))
+    asked = []
+    m = distributed.train(
+        path, client=client, tol=1e-9, callback=lambda row: asked.append(row) or 1
+    )
+    assert [p["status"] for p in m.problems] == ["interrupted"] * 3
+    assert 0.0 < m.gap <= 1.0
+
+
 def test_a_part_that_cannot_be_read_is_one_line(client, tmp_path):
     X, y = binary()
     text(tmp_path / "data", X, y)

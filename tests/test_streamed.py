@@ -95,6 +95,20 @@ def test_nystroem_of_rows_on_disk(tmp_path, small_blocks):
     assert np.mean(m.predict(X) == near.predict(X)) > 0.98
 
 
+def test_asked_to_stop_it_keeps_what_it_has(tmp_path, small_blocks):
+    X, y = draw(classes=3)
+    asked = []
+
+    def stop(row):
+        asked.append(row["problem"])
+        return len(asked) == 3
+
+    m = train(on_disk(tmp_path, X, y), callback=stop, tol=1e-9)
+    assert [p["status"] for p in m.problems] == ["interrupted"] * 3
+    assert 0.0 < m.gap <= 1.0
+    assert set(asked) == {0, 1, 2}
+
+
 @pytest.mark.parametrize(
     ("options", "what"),
     [

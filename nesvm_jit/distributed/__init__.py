@@ -20,7 +20,7 @@ from ..kept import opened
 from ..machine.assembled import linear_machine
 from ..machine.finished import solve_or_recall
 from ..machine.machine import Machine
-from ..machine.streamed import class_costs
+from ..machine.streamed import Relay, class_costs
 from ..matrix import Size
 from ..models import MODELS
 from ..models.problem import LinearProblem
@@ -186,12 +186,12 @@ def train(
         costs = _costs(C, rows.labels, class_weight)
         solved: list[Solution] = []
         with opened(checked, partial(rows.checksums, costs)) as checkpoint:
-            for k, label in enumerate(order[:1] if len(order) == 2 else order):
+            ahead = order[:1] if len(order) == 2 else order
+            relay = Relay(checked, len(ahead))
+            for k, label in enumerate(ahead):
                 task = Task(float(label), costs, MODELS[model](), bias)
-                work = partial(_solved, rows, task, checked)
+                work = partial(_solved, rows, task, relay.settings(k))
                 solved.append(solve_or_recall(checkpoint, k, work))
-                if solved[-1].status == "interrupted":
-                    raise KeyboardInterrupt
         return linear_machine(checked, order, rows.data.size.cols, solved)
 
 

@@ -92,26 +92,34 @@ def _solved(
     checkpoint: Checkpoint | None,
 ) -> list[Solution]:
     """The machine of every class against the rest, one after the other."""
-    found: list[Solution] = []
     problems = 1 if len(order) == 2 else len(order)
+    relay = Relay(settings, problems)
 
     def solve(k: int, slot: Slot | None) -> Solution:
         y: Any = Signs(which == k)
         c: Any = ClassCosts(which, costs)
         part = Part(data, y, c, MODELS[settings.model](), settings.bias)
-        numbered = _numbered(settings, k, problems)
-        return solve_problem(LinearProblem(part), numbered, Start(slot=slot))
+        return solve_problem(LinearProblem(part), relay.settings(k), Start(slot=slot))
 
-    for k in range(problems):
-        found.append(solve_or_recall(checkpoint, k, partial(solve, k)))
-        if found[-1].status == "interrupted" and len(found) < problems:
-            raise KeyboardInterrupt
-    return found
+    return [solve_or_recall(checkpoint, k, partial(solve, k)) for k in range(problems)]
 
 
-def _numbered(settings: Settings, k: int, of: int) -> Settings:
-    """Settings whose callback is told which problem it is."""
-    callback = settings.callback
-    if callback is None:
-        return settings
-    return replace(settings, callback=lambda row: callback({**row, "problem": k, "problems": of}))
+class Relay:
+    """Problems one after the other: their callback is told which it is, and once it has asked to
+    stop, those that follow end after a round with what they have."""
+
+    def __init__(self, settings: Settings, of: int):
+        self._settings, self._of, self._stopped = settings, of, False
+
+    def settings(self, k: int) -> Settings:
+        """Those of problem k."""
+        callback = self._settings.callback
+        if callback is None:
+            return self._settings
+
+        def told(row: dict) -> bool:
+            asked = callback({**row, "problem": k, "problems": self._of})
+            self._stopped = self._stopped or bool(asked)
+            return self._stopped
+
+        return replace(self._settings, callback=told)
