@@ -141,8 +141,12 @@ def solve(
     y = _labels(y, n)
     c = _costs(C, y, sample_weight, class_weight)
     start = Start(w0, b0, w_star, b_star, alpha0)
-    alpha0 = None if alpha0 is None else as_vector("alpha0", alpha0, n)
-    with opened(checked, partial(data_of, X, y, c, *start.points(p, bias), alpha0)) as checkpoint:
+
+    def data() -> list:
+        alpha = None if alpha0 is None else as_vector("alpha0", alpha0, n)
+        return data_of(X, y, c, *start.points(p, bias), alpha)
+
+    with opened(checked, data) as checkpoint:
         slot = None if checkpoint is None else checkpoint.slot(0)
         return solve_checked(X, y, c, checked, replace(start, slot=slot))
 

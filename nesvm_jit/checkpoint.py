@@ -7,7 +7,7 @@ import warnings
 from typing import Any
 
 from .errors import InputError, NesvmError
-from .files.snapshot import copied, read_snapshot, write_snapshot
+from .files.snapshot import copied, read_snapshot, require_replaceable, write_snapshot
 from .files.text import display_name
 
 
@@ -24,6 +24,7 @@ class Checkpoint:
         if resume:
             self._take_up(read_snapshot(path))
         else:
+            require_replaceable(path)
             self._write()  # fails now rather than later
         self.next = time.perf_counter() + every
 

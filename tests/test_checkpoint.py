@@ -65,6 +65,16 @@ def killed_at(k, error=Killed):
     return callback
 
 
+def test_another_file_is_not_taken_for_a_checkpoint(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data_file(tmp_path / "data")
+    (tmp_path / "thesis").write_text("years of work")
+    assert "it is another file" in refused("train", "--checkpoint", "thesis", "data")
+    assert (tmp_path / "thesis").read_text() == "years of work"
+    with pytest.raises(NesvmError, match="it is another file"):
+        solve(*binary(), checkpoint=tmp_path / "thesis")
+
+
 def asked_at(k):
     return lambda row: row["round"] == k
 

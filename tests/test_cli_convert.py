@@ -100,7 +100,7 @@ def test_an_interrupted_run_says_that_it_can_go_on(here, monkeypatch, small_bloc
     with monkeypatch.context() as patch:
         press_at(patch, 3)
         outcome = command("convert", "two", "m")
-    message = "nesvm-jit: interrupted; run it again to go on where it stopped\n"
+    message = "nesvm-jit: interrupted; without --fresh the same command goes on where it stopped\n"
     assert outcome == (130, "", message)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert names(here) == [".m.part", "three", "two"]

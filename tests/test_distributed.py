@@ -124,6 +124,18 @@ def test_asked_to_stop_it_keeps_what_it_has(client, tmp_path):
     assert 0.0 < m.gap <= 1.0
 
 
+def test_classes_are_in_the_order_of_one_machine(client, tmp_path):
+    X, y = binary()
+    y[0] = -1.0
+    path = text(tmp_path / "data", X, y)
+    assert distributed.train(path, client=client).classes.tolist() == [1.0, -1.0]
+
+
+def test_fewer_rows_than_workers(client, tmp_path):
+    path = text(tmp_path / "data", np.array([[0.0, 1.0], [1.0, 1e-300]]), [1.0, -1.0])
+    assert distributed.solve(path, client=client).certified
+
+
 def test_a_part_that_cannot_be_read_is_one_line(client, tmp_path):
     X, y = binary()
     text(tmp_path / "data", X, y)

@@ -340,14 +340,21 @@ def test_resumed_equals_uninterrupted(kernel, labels, tmp_path, monkeypatch):
     assert not file.exists()
 
 
-def test_a_state_of_another_run_is_ignored(tmp_path, monkeypatch):
+def test_a_state_of_another_run_is_left_as_it_is(tmp_path, monkeypatch):
     monkeypatch.setattr(states, "EVERY", 0.0)
     X, y = blobs(TWO)
     file = tmp_path / "state"
     with pytest.raises(KeyboardInterrupt):
         path(X, y, [0.1, 1], folds=3, state=file, callback=stopping(3))
+    before = file.read_bytes()
+    with pytest.raises(KeyboardInterrupt):
+        path(X, y, [0.1, 2], folds=3, state=file, callback=stopping(3))
     found = path(X, y, [0.1, 2], folds=3, state=file)
-    assert (found.ignored, found.resumed) == (True, 0)
+    assert found.ignored
+    assert found.resumed > 0
+    assert file.read_bytes() == before
+    assert [f.name for f in tmp_path.iterdir()] == ["state"]
+    assert path(X, y, [0.1, 1], folds=3, state=file).resumed > 0
     assert not file.exists()
 
 

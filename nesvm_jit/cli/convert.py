@@ -72,7 +72,7 @@ class InterruptedRun(click.ClickException):
     exit_code = 130
 
     def __init__(self):
-        super().__init__("interrupted; run it again to go on where it stopped")
+        super().__init__("interrupted; without --fresh the same command goes on where it stopped")
 
 
 class Meter:

@@ -66,12 +66,13 @@ def require_usable_checkpoint(settings: dict, read: list, written: list, folds) 
     options.require_another_file("--checkpoint", checkpoint, *(path for path in read if path))
     if os.path.realpath(checkpoint) in map(os.path.realpath, written):
         raise click.UsageError("--checkpoint must be another file than those that are written")
-    if settings["resume"]:
-        from ..files.snapshot import require_snapshot
+    from ..files.snapshot import require_replaceable, require_snapshot
 
+    if settings["resume"]:
         require_snapshot(checkpoint)
     else:
         outputs.require_writable(checkpoint)
+        require_replaceable(checkpoint)
 
 
 @contextlib.contextmanager

@@ -94,6 +94,8 @@ def path(training_file, costs, gammas, folds, repeats, scoring, rule, output, te
     silent = given["quiet"] or given["as_json"]
     pages = {name: given[name] for name in ("plot", "html") if given[name] is not None}
     inputs = [training_file, *filter(None, [test_file])]
+    if inputs.count("-") > 1:
+        raise click.UsageError("TRAINING_FILE and --test cannot both be standard input")
     if output:
         options.require_another_file("MODEL", output, *inputs)
     outputs.check({"MODEL": output} if output else {}, pages, inputs, given["as_json"])
@@ -168,9 +170,16 @@ def _document(result, X, y, test, training_file: str) -> dict:
 def _read_test(test_file: str, kernel: str, X):
     """Rows and labels of a test file, with the columns that the machine will have."""
     from ..files.libsvm import read_libsvm
+    from ..files.ondisk import is_matrix
+    from ..files.training import read_training
     from ..machine.predict import columns_of
 
-    Z, truth = read_libsvm(test_file, zero_based=kernel == "precomputed")
+    if is_matrix(test_file):
+        Z, truth = read_training(test_file, kernel, None, False)
+        if truth is None:
+            raise click.UsageError("--test needs rows in memory, these are too many; use predict")
+    else:
+        Z, truth = read_libsvm(test_file, zero_based=kernel == "precomputed")
     return columns_of(Z, kernel, X.shape[1], test_file), truth
 
 
@@ -205,7 +214,7 @@ def _about_state(result, state):
     if result.resumed:
         yield f"{result.resumed} columns of the table were in {state}"
     if result.ignored:
-        yield f"{state} was of another run and has been ignored"
+        yield f"{state} is of another run and has been left as it is"
 
 
 def _line(row: dict, tol: float, seconds: float) -> str:

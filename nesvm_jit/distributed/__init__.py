@@ -20,6 +20,7 @@ from ..kept import opened
 from ..machine.assembled import linear_machine
 from ..machine.finished import solve_or_recall
 from ..machine.machine import Machine
+from ..machine.multiclass import class_order
 from ..machine.streamed import Relay, class_costs
 from ..matrix import Size
 from ..models import MODELS
@@ -89,6 +90,10 @@ class Rows:
             for k, group in enumerate(groups)
         ]
         found: list[Summary] = self._of_all(summarise)
+        kept = [k for k, summary in enumerate(found) if summary.rows]  # a long line fills a piece
+        if not kept:
+            raise InputError("the data must have rows, they have none")
+        self.sources, found = [self.sources[k] for k in kept], [found[k] for k in kept]
         width = max(s.width for s in found) if n_features is None else n_features
         rows = sum(s.rows for s in found)
         held = sum(s.rows * s.row_bytes for s in found)
@@ -180,7 +185,7 @@ def train(
         one_blas_thread(),
         contextlib.closing(Rows(found, data, y, n_features, dtype)) as rows,
     ):
-        order = np.array(rows.labels)
+        order = class_order(np.array(rows.labels))
         if len(order) < 2:
             raise InputError(f"labels must be of at least 2 classes, got {_shown(rows.labels)}")
         costs = _costs(C, rows.labels, class_weight)

@@ -180,10 +180,8 @@ def _load(name: str, recipe: Recipe) -> tuple[list[Matrix], np.ndarray]:
     with _lock:
         if name not in _rows:
             found = [piece.load(recipe.n_features, recipe.dtype) for piece in recipe.pieces]
-            found = [(X, labels) for X, labels in found if shape(X)[0]]
-            if not found:
-                raise InputError("a part of the data has no rows; use fewer workers")
-            _rows[name] = [X for X, _ in found], np.concatenate([labels for _, labels in found])
+            kept = [(X, labels) for X, labels in found if shape(X)[0]] or found[:1]
+            _rows[name] = [X for X, _ in kept], np.concatenate([labels for _, labels in kept])
         return _rows[name]
 
 

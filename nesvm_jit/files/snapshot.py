@@ -13,6 +13,7 @@ from .sealed import seal, unseal
 from .text import decompressed, display_name, writing
 
 FORMAT, VERSION = "nesvm-jit checkpoint", 1
+START = 200  # bytes at the beginning that tell what it is
 ARRAY = "array"  # {ARRAY: k} stands for array k
 
 
@@ -42,6 +43,17 @@ def read_snapshot(path: Any) -> dict:
 def require_snapshot(path: Any) -> None:
     """Refuse a file that is not there or cannot be read."""
     _bytes_of(path, 1)
+
+
+def require_replaceable(path: Any) -> None:
+    """Refuse a file that is there and is no checkpoint: it would be lost."""
+    if not os.path.isfile(path):
+        return
+    start = _bytes_of(path, START)
+    if start and FORMAT.encode() not in start:
+        raise FormatError(
+            f"{display_name(path)}: must be absent or an earlier checkpoint, it is another file"
+        )
 
 
 def _bytes_of(path: Any, most: int) -> bytes:

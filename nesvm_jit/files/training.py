@@ -1,5 +1,7 @@
 """Training and test files as the command line takes them."""
 
+import os
+
 import numpy as np
 
 from ..errors import FormatError, InputError
@@ -15,7 +17,7 @@ IN_MEMORY = 0.4  # of the memory may be taken by rows
 def read_training(path, kernel: str, n_features: int | None, float32: bool, stream: bool = False):
     """The rows and labels of a training file; of a precomputed kernel, the square matrix. An
     on-disk matrix that is to be streamed, or is too large for the memory, stays where it is."""
-    if is_matrix(path):
+    if is_matrix(path) or (isinstance(path, str) and os.path.isdir(path)):
         return _read_matrix(path, kernel, n_features, float32, stream)
     if stream:
         raise InputError(
@@ -51,6 +53,7 @@ def _read_matrix(path, kernel: str, n_features: int | None, float32: bool, strea
         raise InputError(f"{matrix.name} holds {matrix.dtype}; convert it with --float32")
     if stream or matrix.nbytes > IN_MEMORY * memory_bytes():
         return matrix, None
+    matrix.verify()
     return as_scipy(matrix.read(0, matrix.n_rows)), matrix.labels
 
 

@@ -69,6 +69,10 @@ class State:
             ) from None
         if not self.ignored:
             self._columns, self.resumed = columns, len(columns)
+        elif path == self.path:  # left as it is: it may be hours of another run
+            self.path = f"{path}.{self.key[:8]}"
+            self._read(self.path)
+            self.ignored = True
 
     def get(self, gamma: int, repeat: int, folds: tuple[int, ...], n_costs: int) -> dict | None:
         """The fits of a column by fold and cost, if it was finished."""
