@@ -1,5 +1,6 @@
 """One and two worker processes on copies of a9a: seconds, bits, and what a call costs."""
 
+import contextlib
 import statistics
 import time
 from pathlib import Path
@@ -19,7 +20,7 @@ from ..peers.datasets import load
 
 COPIES = 62
 WIDE = 10_000
-REPEATS = 3
+REPEATS = 7
 SETTINGS = Settings(solver="newton", bias=False)
 
 
@@ -41,21 +42,24 @@ def copies(quick: bool) -> tuple[list[tuple], dict[str, float]]:
     X, y = vstack([X] * times, format="csr"), np.tile(y, times)
     path = _text(f"a9a-times-{times}", X, y)
     set_threads(1)
-    here = solve(X, y, solver="newton", bias=False)
-    seconds = {0: median_time(lambda: solve(X, y, solver="newton", bias=False), REPEATS, 0)}
-    found = {}
-    for workers in (1, 2):
-        note(f"{workers} workers")
-        with distributed.connected("local", workers=workers) as client:
-            rows = Rows(client, str(path), None, X.shape[1], np.float64)
-            taken = []
-            for _ in range(1 + REPEATS):
-                problem = _problem(rows)
+    found, taken = {}, {0: [], 1: [], 2: []}
+    with contextlib.ExitStack() as stack:
+        rows = {}
+        for workers in (1, 2):
+            client = stack.enter_context(distributed.connected("local", workers=workers))
+            rows[workers] = Rows(client, str(path), None, X.shape[1], np.float64)
+        for k in range(1 + REPEATS):  # in turns: a machine is slower now and then
+            note(f"workers, run {k}")
+            began = time.perf_counter()
+            here = solve(X, y, solver="newton", bias=False)
+            taken[0].append(time.perf_counter() - began)
+            for workers in (1, 2):
+                problem = _problem(rows[workers])
                 began = time.perf_counter()
                 found[workers] = solve_problem(problem, SETTINGS, Start())
-                taken.append(time.perf_counter() - began)
+                taken[workers].append(time.perf_counter() - began)
                 problem.part.close()
-            seconds[workers] = statistics.median(taken[1:])
+    seconds = {k: statistics.median(times[1:]) for k, times in taken.items()}
     names = {0: "one process, one thread", 1: "1 worker", 2: "2 workers"}
     apart = max(abs(f.objective / here.objective - 1.0) for f in found.values())
     off = max(np.abs(f.w - here.w).max() / np.abs(here.w).max() for f in found.values())

@@ -79,7 +79,7 @@ def copied(tree: Any) -> Any:
 
 def require_named_file(path: Any) -> None:
     """Refuse what cannot be read again."""
-    name = display_name(path)
+    name = "-" if path == "-" else display_name(path)
     if not isinstance(path, (str, os.PathLike)) or path in ("", "-", "/dev/stdout"):
         raise FormatError(f"checkpoint must be the name of a file, got {name}")
 

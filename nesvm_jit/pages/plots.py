@@ -50,7 +50,8 @@ def format_of(path) -> str:
     """The format that the ending of a file's name asks for."""
     ending = os.path.splitext(str(path))[1].lower().removeprefix(".")
     if ending not in FORMATS:
-        raise InputError(f"{display_name(path)}: a plot must end in .png, .svg or .pdf")
+        name = "-" if path == "-" else display_name(path)
+        raise InputError(f"{name}: a plot must end in .png, .svg or .pdf")
     return ending
 
 
