@@ -18,7 +18,7 @@ from .models.part import Part
 from .models.problem import LinearProblem, problem_in_memory
 from .models.streamed import Streamed
 from .narrow import narrowed
-from .settings import Settings, one_of, positive
+from .settings import Settings
 from .solvers import (
     Continuation,
     Limits,
@@ -34,6 +34,7 @@ from .solvers import (
     smoothing_from,
     warm_smoothing,
 )
+from .weights import costs
 
 WEIGHT_VECTORS = 8  # as long as w, that a solver holds at least
 LARGEST = 1e140  # of n · C · ‖x‖²: its square is still a number
@@ -365,30 +366,6 @@ def _costs(C, y: np.ndarray, sample_weight, class_weight) -> np.ndarray:
     """c_i = C · class weight · sample weight."""
     c = costs(C, y, np.array([-1.0, 1.0]), sample_weight, class_weight)
     if not all(c[y == k].any() for k in (-1.0, 1.0)):
-        raise InputError("each class must have a positive, finite weight")
-    return c
-
-
-def costs(C, y: np.ndarray, classes: np.ndarray, sample_weight, class_weight) -> np.ndarray:
-    """c_i = C · class weight · sample weight, for any labels."""
-    c = np.full(len(y), float(C))
-    if sample_weight is not None:
-        weights = as_vector("sample_weight", sample_weight, len(y))
-        if (weights < 0).any():
-            raise InputError(f"sample_weight must not be negative, got {weights.min()}")
-        c *= weights
-    if isinstance(class_weight, str):
-        one_of("class_weight", class_weight, ("balanced",))
-        class_weight = {k: len(y) / (len(classes) * np.count_nonzero(y == k)) for k in classes}
-    names = " and ".join(f"{k:g}" for k in classes) if len(classes) == 2 else "the labels"
-    if not isinstance(class_weight, (Mapping, type(None))):
-        raise InputError(f"class_weight must map {names} to weights, got {class_weight!r:.60}")
-    for label, weight in (class_weight or {}).items():
-        if label not in classes:
-            raise InputError(f"class_weight must map {names} to weights, got label {label!r:.60}")
-        positive(f"class_weight of {label}", weight, zero=True)
-        c[y == label] *= weight
-    if not np.isfinite(c).all():
         raise InputError("each class must have a positive, finite weight")
     return c
 

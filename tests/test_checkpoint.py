@@ -522,8 +522,13 @@ def test_ctrl_c_between_problems_says_how_to_go_on_too(tmp_path):
         found = command("train", *stream)
     assert found.code == 130
     hint = f"the same command with --resume goes on from {file}"
-    assert found.err == f"nesvm-jit: interrupted; {hint}\n"
+    kept, how = found.err.splitlines()
+    assert "interrupted; the best model found was kept" in kept
+    assert how == f"nesvm-jit: {hint}"
     assert file.exists()
+    again = done("train", "--stream", "--resume", *stream[1:])
+    assert "ertified gap" in again.out
+    assert not file.exists()
 
 
 def test_wrong_commands(tmp_path):

@@ -21,6 +21,7 @@ LEVELS = {
     "solvers": 6,
     "settings": 7,
     "kept": 7,
+    "weights": 8,
     "binary": 8,
     "kernelised": 8,
     "nystroem": 8,

@@ -1,7 +1,5 @@
 """Training and test files as the command line takes them."""
 
-import os
-
 import numpy as np
 
 from ..errors import FormatError, InputError
@@ -17,7 +15,7 @@ IN_MEMORY = 0.4  # of the memory may be taken by rows
 def read_training(path, kernel: str, n_features: int | None, float32: bool, stream: bool = False):
     """The rows and labels of a training file; of a precomputed kernel, the square matrix. An
     on-disk matrix that is to be streamed, or is too large for the memory, stays where it is."""
-    if is_matrix(path) or (isinstance(path, str) and os.path.isdir(path)):
+    if is_matrix(path):
         return _read_matrix(path, kernel, n_features, float32, stream)
     if stream:
         raise InputError(

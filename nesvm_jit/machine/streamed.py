@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binary import Solution, Start, costs, require_memory, solve_problem
+from ..binary import Solution, Start, require_memory, solve_problem
 from ..checkpoint import Checkpoint, Slot
 from ..errors import InputError
 from ..files.ondisk import OnDisk
@@ -20,6 +20,7 @@ from ..models.problem import LinearProblem
 from ..models.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..nystroem import Landmarks, landmarks_on_disk
 from ..settings import Settings, one_of
+from ..weights import costs
 from .assembled import linear_machine, machine_of_landmarks
 from .finished import solve_or_recall
 from .machine import Machine

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..binary import Solution, Start, costs, solve_checked
+from ..binary import Solution, Start, solve_checked
 from ..checkpoint import Checkpoint
 from ..errors import InputError
 from ..files.ondisk import OnDisk, extent
@@ -20,6 +20,7 @@ from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_ro
 from ..models.kernel_rows import KernelRows
 from ..nystroem import nystroem
 from ..settings import Settings, one_of
+from ..weights import costs
 from .assembled import Found, Problem, approximate_machine, machine_of
 from .calibration import fit_sigmoid
 from .finished import finished

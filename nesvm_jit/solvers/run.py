@@ -219,7 +219,8 @@ class Run:
         """End with the best point evaluated afresh, also in the history, and its bound added up
         afresh too."""
         self.objective = objective
-        if self.best_row is not None:
+        # an interrupt may come before the row of the best point is written
+        if self.best_row is not None and self.best_row < len(self.rows):
             row = dict(zip(COLUMNS, self.rows[self.best_row], strict=True))
             self.rows[self.best_row] = tuple((row | {"objective": objective}).values())
         assert self.alpha is not None

@@ -1,0 +1,33 @@
+"""What a row costs: C, the weight of its class and its own."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from .errors import InputError
+from .matrix import as_vector
+from .settings import one_of, positive
+
+
+def costs(C, y: np.ndarray, classes: np.ndarray, sample_weight, class_weight) -> np.ndarray:
+    """c_i = C · class weight · sample weight, for any labels."""
+    c = np.full(len(y), float(C))
+    if sample_weight is not None:
+        weights = as_vector("sample_weight", sample_weight, len(y))
+        if (weights < 0).any():
+            raise InputError(f"sample_weight must not be negative, got {weights.min()}")
+        c *= weights
+    if isinstance(class_weight, str):
+        one_of("class_weight", class_weight, ("balanced",))
+        class_weight = {k: len(y) / (len(classes) * np.count_nonzero(y == k)) for k in classes}
+    names = " and ".join(f"{k:g}" for k in classes) if len(classes) == 2 else "the labels"
+    if not isinstance(class_weight, (Mapping, type(None))):
+        raise InputError(f"class_weight must map {names} to weights, got {class_weight!r:.60}")
+    for label, weight in (class_weight or {}).items():
+        if label not in classes:
+            raise InputError(f"class_weight must map {names} to weights, got label {label!r:.60}")
+        positive(f"class_weight of {label}", weight, zero=True)
+        c[y == label] *= weight
+    if not np.isfinite(c).all():
+        raise InputError("each class must have a positive, finite weight")
+    return c
