@@ -63,7 +63,10 @@ def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
     threads = max(1, get_threads() // count)
     with (
         LocalCluster(
-            n_workers=count, threads_per_worker=threads, dashboard_address=None, silence_logs=50
+            n_workers=count,
+            threads_per_worker=threads,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
         ) as cluster,
         Client(cluster) as client,
     ):
