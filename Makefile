@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test test-slow fuzz lint format docs screenshots bench-read bench-kernels bench-startup \
+.PHONY: demo test test-slow mutants fuzz lint format docs screenshots bench-read bench-kernels bench-startup \
 	bench-solvers bench-peers bench-paper bench-scale bench bench-compare clean
 
 $(READY): pyproject.toml
@@ -40,6 +40,11 @@ test-slow: $(READY)
 # a million mutated files, and every truncation of real ones
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz_reader --cases 1000000
+
+# small faults put into the package one at a time: do the tests notice? SEED=1 draws others
+SEED ?= 0
+mutants: $(READY)
+	$(BIN)/python -m tests.mutants --seed $(SEED) $(ARGS)
 
 lint: $(READY)
 	$(BIN)/ruff format --check .

@@ -1,0 +1,11 @@
+"""Small faults put into the package one at a time, and whether the tests notice (`make mutants`).
+
+| module | what |
+|---|---|
+| faults | every small change of a source that could be made |
+| reach | which tests reach which line, by coverage |
+| trees | copies of the project, one of whose files is changed |
+| server | a process that has imported everything but the package and forks for each fault |
+| known | faults that change no result, with the reason |
+| report | what was noticed, by folder |
+"""

@@ -1,0 +1,191 @@
+"""Which tests reach which line, by coverage: once compiled, once with compilation off."""
+
+import ast
+import hashlib
+import json
+import subprocess
+import sys
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+
+from .faults import Fault
+from .trees import BUILD, ROOT, environment, files
+
+BATCH = 1.0  # seconds of tests of one file before another file has its turn
+
+
+@dataclass
+class Reach:
+    """The tests that pass, how long each takes, and the lines of the package each runs."""
+
+    tests: list[str]
+    seconds: list[float]
+    lines: dict[str, dict[int, int]]  # by file and line, a set of tests as bits
+
+    def of_lines(self, path: str, lines) -> int:
+        table, found = self.lines.get(path, {}), 0
+        for line in lines:
+            found |= table.get(line, 0)
+        return found
+
+    def members(self, bits: int) -> list[int]:
+        return [k for k in range(bits.bit_length()) if bits >> k & 1]
+
+
+def measure(tree: Path, pure: bool, stale: bool = False) -> Reach:
+    """The reach of every test; kept until a source or a test changes, or even then if `stale`."""
+    name = "pure" if pure else "compiled"
+    store = BUILD / f"reach-{name}.json"
+    key = _fingerprint()
+    if store.exists():
+        kept = json.loads(store.read_text())
+        if stale or kept["key"] == key:
+            return _read(kept)
+    folder = BUILD / f"reach-{name}"
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in folder.iterdir():
+        old.unlink()
+    config = folder / "coverage.ini"
+    config.write_text(
+        "[run]\nbranch = false\nparallel = true\nsigterm = true\n"
+        f"source = {tree / 'nesvm_jit'}\ndata_file = {folder / 'data'}\n"
+        "context = ${PYTEST_CURRENT_TEST-}\n"
+    )
+    env = environment(tree, pure) | {"MUTANTS_REACH": str(config)}
+    marks = "pure and not slow" if pure else "not slow"
+    command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", marks]
+    command += ["-o", "addopts=", "-p", "tests.mutants.watching", "-p", "no:cacheprovider"]
+    with (folder / "log").open("w") as log:
+        subprocess.run(command, cwd=tree, env=env, stdout=log, stderr=log, check=False)
+    kept = {"key": key, **_collect(tree, folder)}
+    store.write_text(json.dumps(kept))
+    return _read(kept)
+
+
+def _fingerprint() -> str:
+    h = hashlib.sha256()
+    for file in files():
+        if file.endswith(".py") and not file.startswith("tests/mutants"):
+            h.update(file.encode() + b"\0" + (ROOT / file).read_bytes() + b"\0")
+    return h.hexdigest()
+
+
+def _read(kept: dict) -> Reach:
+    lines = {
+        path: {int(line): int(bits, 16) for line, bits in table.items()}
+        for path, table in kept["lines"].items()
+    }
+    return Reach(kept["tests"], kept["seconds"], lines)
+
+
+def _collect(tree: Path, folder: Path) -> dict:
+    """What the processes of one measurement left behind."""
+    from coverage import CoverageData
+
+    seconds: dict[str, float] = {}
+    for path in folder.glob("tests-*.json"):
+        seconds |= json.loads(path.read_text())
+    tests = sorted(seconds)
+    number = {test: k for k, test in enumerate(tests)}
+    of_file: dict[str, int] = defaultdict(int)
+    for test, k in number.items():
+        of_file[test.split("::")[0]] |= 1 << k
+    lines: dict[str, dict[int, int]] = defaultdict(lambda: defaultdict(int))
+    for path in folder.glob("data*"):
+        data = CoverageData(str(path))
+        data.read()
+        for file in data.measured_files():
+            table = lines[Path(file).relative_to(tree).as_posix()]
+            for line, contexts in data.contexts_by_lineno(file).items():
+                for context in contexts:
+                    test, _, phase = context.partition(" (")
+                    if phase.startswith("setup"):  # a process that serves all tests of the file
+                        table[line] |= of_file[test.split("::")[0]]
+                    elif test in number:
+                        table[line] |= 1 << number[test]
+    return {
+        "tests": tests,
+        "seconds": [seconds[t] for t in tests],
+        "lines": {p: {n: f"{bits:x}" for n, bits in t.items()} for p, t in lines.items()},
+    }
+
+
+# ---------------------------------------------------------------- the tests of a fault
+
+
+def nearest(fault: Fault, reach: Reach, budget: float) -> tuple[list[int], int]:
+    """The tests to run, nearest first, as many as the budget allows, and how many there are.
+
+    A few of each file in turn, the shortest first, so that every kind of test has its say early.
+    """
+    found = reach.members(_reached(fault, reach))
+    queues: dict[str, list[int]] = defaultdict(list)
+    for k in sorted(found, key=lambda k: reach.seconds[k]):
+        queues[reach.tests[k].split("::")[0]].append(k)
+    waiting = sorted(queues.values(), key=lambda q: -_affinity(fault, reach.tests[q[0]]))
+    chosen: list[int] = []
+    spent = 0.0
+    while waiting and spent < budget:
+        for queue in waiting:
+            batch = 0.0
+            while queue and batch < BATCH and spent < budget:
+                k = queue.pop(0)
+                chosen.append(k)
+                batch += reach.seconds[k]
+                spent += reach.seconds[k]
+        waiting = [queue for queue in waiting if queue]
+    return chosen, len(found)
+
+
+def _affinity(fault: Fault, test: str) -> int:
+    """Words that the names of the two files share."""
+    mine = set(fault.path.removesuffix(".py").replace("/", "_").split("_"))
+    theirs = set(test.split("::")[0].removesuffix(".py").split("/")[-1].split("_"))
+    return len({w.rstrip("s") for w in mine} & {w.rstrip("s") for w in theirs})
+
+
+def _reached(fault: Fault, reach: Reach) -> int:
+    last = fault.line + fault.n_lines - 1
+    if bits := reach.of_lines(fault.path, range(fault.line, last + 1)):
+        return bits
+    tree = ast.parse((ROOT / fault.path).read_text())
+    around = [n for n in ast.walk(tree) if isinstance(n, ast.stmt)]
+    around = [n for n in around if n.lineno <= fault.line <= (n.end_lineno or 0)]
+    functions = [n for n in around if isinstance(n, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    if functions:  # a default, or a line that coverage counts with another
+        body = functions[-1].body
+        inner = [n for n in around if n is not functions[-1] and n in ast.walk(functions[-1])]
+        for node in [*reversed(inner)]:
+            if bits := reach.of_lines(fault.path, range(node.lineno, (node.end_lineno or 0) + 1)):
+                return bits
+        if inner:  # a statement that nothing runs
+            return 0
+        return reach.of_lines(fault.path, range(body[0].lineno, (body[-1].end_lineno or 0) + 1))
+    names = {
+        n.id if isinstance(n, ast.Name) else n.attr
+        for statement in around
+        if isinstance(statement, (ast.Assign, ast.AnnAssign))
+        for target in getattr(statement, "targets", [getattr(statement, "target", None)])
+        for n in ast.walk(target)
+        if isinstance(n, (ast.Name, ast.Attribute))
+    }
+    bits = 0
+    for path, table in reach.lines.items():
+        used = _lines_naming(path, names)
+        bits |= reach.of_lines(path, used & table.keys())
+    return bits or reach.of_lines(fault.path, reach.lines.get(fault.path, {}))
+
+
+def _lines_naming(path: str, names: set[str]) -> set[int]:
+    """Lines inside functions of a file that use one of the names."""
+    tree = ast.parse((ROOT / path).read_text())
+    return {
+        inner.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for inner in ast.walk(node)
+        if (isinstance(inner, ast.Name) and inner.id in names)
+        or (isinstance(inner, ast.Attribute) and inner.attr in names)
+        or (isinstance(inner, ast.keyword) and inner.arg in names)
+    }
