@@ -44,12 +44,12 @@ class Killed(Exception):  # noqa: N818
     """As if the process had ended here."""
 
 
-def classes(n=300, p=8, classes=2):
+def several(n=300, p=8, classes=2):
     return sparse_scores(n, p, classes, density=0.5, normal=True)
 
 
 def binary(**how):
-    return first_against_rest(*classes(**how))
+    return first_against_rest(*several(**how))
 
 
 def killed_at(k, error=Killed):
@@ -238,7 +238,7 @@ def test_seconds_of_earlier_runs_count(tmp_path):
 @pytest.mark.parametrize("small", [0, 10**9], ids=["threads", "one by one"])
 def test_several_classes(tmp_path, monkeypatch, multiclass, small):
     monkeypatch.setattr("nesvm_jit.machine.train.SMALL_CELLS", small)
-    X, y = classes(classes=4)
+    X, y = several(classes=4)
 
     def fit(**more):
         return train(X, y, multiclass=multiclass, solver="newton", tol=1e-6, **more)
@@ -248,7 +248,7 @@ def test_several_classes(tmp_path, monkeypatch, multiclass, small):
 
 
 def test_finished_problems_are_not_solved_again(tmp_path):
-    X, y = classes(classes=4)
+    X, y = several(classes=4)
     kept = {"checkpoint": tmp_path / "file", "solver": "newton"}
     whole = train(X, y, checkpoint_every=OFTEN, **kept)
     seen = []
@@ -258,7 +258,7 @@ def test_finished_problems_are_not_solved_again(tmp_path):
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_kernels_and_probabilities(tmp_path, kernel):
-    X, y = classes(n=90, classes=3)
+    X, y = several(n=90, classes=3)
 
     def fit(**more):
         return train(X, y, kernel=kernel, probability=True, **more)
@@ -267,7 +267,7 @@ def test_kernels_and_probabilities(tmp_path, kernel):
 
 
 def test_linear_probabilities_and_nystroem(tmp_path):
-    X, y = classes(classes=3)
+    X, y = several(classes=3)
     for options in ({"probability": True}, {"kernel": "rbf", "approx": "nystroem"}):
 
         def fit(options=options, **more):
@@ -281,7 +281,7 @@ def test_linear_probabilities_and_nystroem(tmp_path):
 )
 def test_rows_on_disk(tmp_path, monkeypatch, solver, classes, stop):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 20_000)
-    X, y = classes(classes=classes)
+    X, y = several(classes=classes)
     write_libsvm(tmp_path / "text", X, y)
     convert([tmp_path / "text"], tmp_path / "matrix", n_features=X.shape[1])
     matrix = open_matrix(tmp_path / "matrix")
@@ -568,7 +568,7 @@ def test_rows_on_workers(client, tmp_path, solver, model, bias):
 def test_several_classes_on_workers(client, tmp_path):
     from nesvm_jit import distributed
 
-    X, y = classes(classes=3)
+    X, y = several(classes=3)
     write_libsvm(tmp_path / "data", X, y)
 
     def fit(**more):
