@@ -1,5 +1,8 @@
 """Data for tests, each cloud by its name, and cases of every scale. Imports nothing of ours."""
 
+from itertools import combinations, product
+from typing import NamedTuple
+
 import numpy as np
 from scipy.sparse import csr_matrix, random_array
 
@@ -120,3 +123,160 @@ def sparse_scores(n=400, p=12, classes=2, seed=0, density=0.3, normal=False):
 
 def first_against_rest(X, y):
     return X, np.where(y == 1.0, 1.0, -1.0)
+
+
+# ---------------------------------------------------------------- cases of every scale
+
+ROWS, COLUMNS = 26, 4
+
+
+def _plane(X, rng, noise):
+    """Labels by a plane through the middle of the rows, of both classes."""
+    f = X @ rng.standard_normal(X.shape[1])
+    f = (f - np.median(f)) / (np.std(f) or 1.0) + noise * rng.standard_normal(len(X))
+    y = np.where(f > 0, 1.0, -1.0)
+    y[:2] = [1.0, -1.0]
+    return X, y
+
+
+def separable(rng):
+    X = rng.standard_normal((ROWS, COLUMNS))
+    y = np.where(np.arange(ROWS) % 2, 1.0, -1.0)
+    return X + 3 * y[:, None] * [1, -1, 0, 0], y
+
+
+def overlapping(rng):
+    return _plane(rng.standard_normal((ROWS, COLUMNS)), rng, 1.0)
+
+
+def duplicated_rows(rng):
+    """Every row twice, and one of them five times under either label."""
+    X, y = _plane(rng.standard_normal((ROWS, COLUMNS)), rng, 0.5)
+    half = ROWS // 2
+    X[half:], y[half:] = X[:half], y[:half]
+    X[4:9], y[4:9] = X[4], [1, -1, 1, -1, 1]
+    return X, y
+
+
+def zeros_and_ones(rng):
+    return _plane((rng.random((ROWS, COLUMNS + 2)) < 0.4).astype(float), rng, 0.5)
+
+
+def counts(rng):
+    return _plane(rng.poisson(3.0, (ROWS, COLUMNS)).astype(float), rng, 0.5)
+
+
+def unit_rows(rng):
+    X = rng.standard_normal((ROWS, COLUMNS))
+    return _plane(X / np.linalg.norm(X, axis=1)[:, None], rng, 0.5)
+
+
+def one_far_row(rng):
+    X, y = overlapping(rng)
+    X[5] *= 1e6
+    return X, y
+
+
+def a_column_of_a_million(rng):
+    """One column is 1e6 plus noise."""
+    X, y = overlapping(rng)
+    X[:, 1] += 1e6
+    return X, y
+
+
+def constant_columns(rng):
+    """Half of the columns are the same in all rows."""
+    X, y = overlapping(rng)
+    X[:, 1], X[:, 2] = 1.0, -3.0
+    return X, y
+
+
+def empty_rows(rng):
+    """Rows of zeros in both classes, in the last of all too."""
+    X, y = overlapping(rng)
+    X[[0, 1, 6, ROWS - 1]] = 0.0
+    return X, y
+
+
+def no_weights(rng):
+    return None
+
+
+def weights_with_zeros(rng):
+    """0, 1 or 2 for each row."""
+    weight = rng.integers(0, 3, ROWS).astype(float)
+    weight[:3] = [1.0, 1.0, 0.0]
+    return weight
+
+
+def mixed_weights(rng):
+    """Weights from 1e-4 to 1e2."""
+    return 10.0 ** rng.uniform(-4, 2, ROWS)
+
+
+CLOUDS = (
+    *(separable, overlapping, duplicated_rows, zeros_and_ones, counts, unit_rows),
+    *(one_far_row, a_column_of_a_million, constant_columns, empty_rows),
+)
+SCALES = (1e-6, 1.0, 1e6)
+COSTS = (1e-3, 1.0, 1e3)
+WEIGHTS = (no_weights, weights_with_zeros, mixed_weights)
+WHOLE = (zeros_and_ones, counts)
+
+
+class Case(NamedTuple):
+    name: str
+    X: np.ndarray | csr_matrix
+    y: np.ndarray
+    C: float
+    weight: np.ndarray | None
+    bias: bool
+
+    @property
+    def dense(self):
+        """X as a float64 array: exactly the numbers that it stores."""
+        return np.asarray(self.X.toarray() if hasattr(self.X, "toarray") else self.X, float)
+
+    @property
+    def c(self):
+        """The row costs."""
+        return self.C * (np.ones(len(self.y)) if self.weight is None else self.weight)
+
+
+def _possible(cloud, scale, C, weight, bias, kind):
+    """Whole numbers have no other scale than 1."""
+    return "int" not in kind or (cloud in WHOLE and scale == 1.0)
+
+
+def _chosen():
+    """Settings that hold every possible pair, bar those of a cloud and a kind of matrix (some
+    kinds are possible for two clouds alone), taken greedily."""
+    axes = (CLOUDS, SCALES, COSTS, WEIGHTS, (False, True), KINDS)
+    possible = [choice for choice in product(*axes) if _possible(*choice)]
+    asked = [pair for pair in combinations(range(len(axes)), 2) if pair != (0, 5)]
+    pairs = {c: {(i, j, c[i], c[j]) for i, j in asked} for c in possible}
+    missing, taken = set().union(*pairs.values()), []
+    while missing:
+        best = max(possible, key=lambda c: len(pairs[c] & missing))
+        missing -= pairs[best]
+        taken.append(best)
+    return sorted(taken, key=possible.index)
+
+
+def _case(number, cloud, scale, C, weight, bias, kind):
+    rng = np.random.default_rng(number)
+    X, y = cloud(rng)
+    words = (
+        cloud.__name__,
+        f"x{scale:g}",
+        f"C{C:g}",
+        weight.__name__,
+        "bias" if bias else "no bias",
+    )
+    name = ", ".join((*words, kind)).replace("_", " ")
+    return Case(name, as_kind(X * scale, kind), y, C, weight(rng), bias)
+
+
+def cases_of_every_scale():
+    """A small problem for every pair of cloud, scale, C, weights, bias and kind of matrix."""
+    return [_case(number, *choice) for number, choice in enumerate(_chosen())]
