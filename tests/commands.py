@@ -1,12 +1,14 @@
-"""Commands run inside the test's own process, which saves a second each, and data for them."""
+"""Commands run inside the test's own process, which saves a second each, and files for them."""
 
 import contextlib
 import io
 import sys
+import tempfile
 from typing import NamedTuple
 
-import numpy as np
 import pytest
+
+from .data import blobs
 
 ENDLESS = (
     *("--solver", "homotopy", "-e", "0", "--epsilon", "0", "--mu-end", "1e-12"),
@@ -68,14 +70,6 @@ def libsvm_text(X, y, end="\n") -> str:
     return end.join(rows) + end
 
 
-def blobs(labels=(1, -1), n=60, p=4, seed=0):
-    """Rows around a point for each label, overlapping a little."""
-    rng = np.random.default_rng(seed)
-    y = np.resize(np.array(labels, dtype=float), n)
-    centres = {label: rng.standard_normal(p) for label in labels}
-    return np.array([centres[label] for label in y]) + 0.6 * rng.standard_normal((n, p)), y
-
-
 def data_file(path, labels=(1, -1), n=60, **how):
     path.write_text(libsvm_text(*blobs(labels, n, **how)))
     return path
@@ -88,3 +82,31 @@ def kernel_text(K, y, first=1) -> str:
         for i, (row, label) in enumerate(zip(K, y, strict=True), first)
     )
     return "\n".join(rows) + "\n"
+
+
+def folder_with(**data):
+    """A fixture: a current folder of its own with a LIBSVM file for each of these (X, y), and no
+    other place for temporary files."""
+
+    @pytest.fixture
+    def here(tmp_path, monkeypatch):
+        folder, spare = tmp_path / "here", tmp_path / "spare"
+        folder.mkdir()
+        spare.mkdir()
+        monkeypatch.chdir(folder)
+        monkeypatch.setattr(tempfile, "tempdir", str(spare))
+        for name, (X, y) in data.items():
+            (folder / name).write_text(libsvm_text(X, y))
+        return folder
+
+    return here
+
+
+def files_in(folder) -> list[str]:
+    """The names of what lies in a folder."""
+    return sorted(p.name for p in folder.iterdir())
+
+
+def contents(folder) -> dict[str, bytes]:
+    """The files in a folder and in those below it."""
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}

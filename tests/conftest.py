@@ -3,7 +3,8 @@ import os
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
-from scipy.sparse import csr_matrix
+
+from .data import KINDS
 
 PURE = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 if PURE:  # compiled code wraps around silently, NumPy's scalars warn
@@ -17,20 +18,6 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("default")
-
-KINDS = ("dense float64", "dense float32", "CSR float64", "CSR float32", "dense int8", "CSR uint8")
-
-
-def as_kind(X, kind):
-    """The array X, rounded where the kind demands it, as a matrix of that kind."""
-    layout, dtype = kind.split()
-    A = np.rint(X).clip(0, 127).astype(dtype) if "int" in dtype else X.astype(dtype)
-    return csr_matrix(A) if layout == "CSR" else A
-
-
-def sparse_normal(n, p, seed=0, density=0.4):
-    rng = np.random.default_rng(seed)
-    return 3 * rng.standard_normal((n, p)) * (rng.random((n, p)) < density)
 
 
 @pytest.fixture(params=KINDS)
@@ -59,3 +46,23 @@ def eager():
 
     with jit.eager_kernels():
         yield
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    """Matrices on disk are read in blocks of a few rows."""
+    from nesvm_jit.models import blocks
+
+    monkeypatch.setattr(blocks, "BLOCK_BYTES", 5_000)
+
+
+@pytest.fixture
+def small_text_blocks(monkeypatch):
+    """Text is converted in blocks of a few lines."""
+    from nesvm_jit.files import converting
+
+    def small(*args, **options):
+        return convert(*args, **options, block_bytes=200)
+
+    convert = converting.convert
+    monkeypatch.setattr(converting, "convert", small)

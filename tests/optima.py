@@ -1,5 +1,7 @@
 """Optima of the three machines by solvers that are not ours. Imports nothing of ours."""
 
+from fractions import Fraction
+
 import clarabel
 import numpy as np
 from scipy.optimize import linprog
@@ -23,7 +25,15 @@ def _columns(X, bias):
 
 
 def _quadratic(X, y, c, bias):
-    """min ½‖w‖² + cᵀξ, y(Xw + b) + ξ ≥ 1, ξ ≥ 0, by an interior point method."""
+    """min ½‖w‖² + cᵀξ, y(Xw + b) + ξ ≥ 1, ξ ≥ 0. Where lower costs leave no loss, higher ones
+    change nothing, and rows of size 1 can be taken instead."""
+    size = np.abs(X).max() or 1.0
+    value, loss = _interior_point(X / size, y, np.minimum(c * size**2, 1e4), bias)
+    return value / size**2 if loss < 1e-9 else _interior_point(X, y, c, bias)[0]
+
+
+def _interior_point(X, y, c, bias):
+    """The optimum and the largest ξ."""
     (n, p), A = X.shape, _columns(X, bias)
     q = A.shape[1]
     P = csc_matrix(np.diag(np.r_[np.ones(p), np.zeros(q - p + n)]))
@@ -35,7 +45,8 @@ def _quadratic(X, y, c, bias):
     solver = clarabel.DefaultSolver(
         P, np.r_[np.zeros(q), c], csc_matrix(G), h, [clarabel.NonnegativeConeT(2 * n)], settings
     )
-    return solver.solve().obj_val
+    found = solver.solve()
+    return found.obj_val, max(found.x[q:])
 
 
 def _linear(X, y, c, bias):
@@ -48,8 +59,39 @@ def _linear(X, y, c, bias):
 
 
 def _least_squares(X, y, c, bias):
-    """The normal equations."""
+    """½‖w‖² + Σ c r² as the squares of one system, whose columns are brought to one size."""
     A, p = _columns(X, bias), X.shape[1]
-    H = 2 * A.T @ (c[:, None] * A) + np.diag(np.r_[np.ones(p), np.zeros(A.shape[1] - p)])
-    v = np.linalg.lstsq(H, 2 * A.T @ (c * y), rcond=None)[0]
+    M = np.vstack([np.sqrt(c)[:, None] * A, np.sqrt(0.5) * np.eye(p, A.shape[1])])
+    size = np.linalg.norm(M, axis=0)
+    v = np.linalg.lstsq(M / size, np.r_[np.sqrt(c) * y, np.zeros(p)], rcond=None)[0] / size
     return objective("lssvm", X, y, c, v[:p], v[p] if bias else 0.0)
+
+
+def exact_objective(model, X, y, c, w, b):
+    """The objective in rational arithmetic: no rounding."""
+    X, y, c, w, b = (_fractions(v) for v in (X, y, c, w, b))
+    r = 1 - y * (X @ w + b)
+    penalty = np.abs(w).sum() if model == "lpsvm" else (w @ w) / 2
+    return penalty + c @ (r * r if model == "lssvm" else np.maximum(r, 0))
+
+
+def exact_dual(model, X, y, c, alpha):
+    """Σαyx, Σαy and the dual value of α in rational arithmetic."""
+    X, y, c, alpha = (_fractions(v) for v in (X, y, c, alpha))
+    v, value = (alpha * y) @ X, alpha.sum()
+    if model != "lpsvm":
+        value -= (v @ v) / 2
+    if model == "lssvm":
+        used = c != 0
+        value -= (alpha[used] ** 2 / (4 * c[used])).sum()
+    return v, alpha @ y, value
+
+
+def _fractions(values):
+    return np.vectorize(Fraction, otypes=[object])(np.asarray(values, float))
+
+
+def features_of(K):
+    """Φ with K = ΦΦᵀ: the rows of a linear machine that is the kernel's."""
+    values, vectors = np.linalg.eigh(K)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

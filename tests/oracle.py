@@ -168,3 +168,32 @@ def kernel_objective(model, K, y, c, beta, b):
     f = K @ beta
     r = 1 - y * (f + b)
     return 0.5 * beta @ f + c @ (r**2 if model == "lssvm" else np.maximum(r, 0))
+
+
+def smoothed_kernel(model, K, y, c, bias, beta, b, mu, centre):
+    """F_μ of a kernel machine, and the β that its gradient has beside the point's own."""
+    f = K @ beta
+    r = 1 - y * (f + b)
+    if model == "lssvm":
+        return 0.5 * beta @ f + c @ r**2, 2 * c * y * r
+    largest = np.abs(K).max(axis=1)
+    s = np.maximum(largest, 1.0) if bias else largest
+    u = np.clip(centre + r / (mu * s), 0, 1)
+    return 0.5 * beta @ f + c @ (u * r - mu * s / 2 * (u - centre) ** 2), c * y * u
+
+
+def nesvm_in_beta(K, y, c, bias, mu, rounds):
+    """Algorithm 1 in the paper's literal form, X replaced by K and gradients taken in β: two
+    products with K a round. The C-SVM's β and b."""
+    n, largest = len(y), np.abs(K).max(axis=1)
+    s = np.maximum(largest, 1.0) if bias else largest
+    B = np.hstack([K, np.ones((n, int(bias)))])
+    L = np.linalg.eigvalsh(np.pad(K, (0, int(bias))) + B.T @ (B * (c / (mu * s))[:, None]))[-1]
+    w, z_sum = np.zeros(n + bias), np.zeros(n + bias)
+    for k in range(rounds):
+        u = np.clip((1 - y * (B @ w)) / (mu * s), 0, 1)
+        g = -B.T @ (c * y * u)
+        g[:n] += K @ w[:n]
+        z_sum += (k + 1) / 2 * g
+        w = 2 / (k + 3) * (-z_sum / L) + (k + 1) / (k + 3) * (w - g / L)
+    return w[:n], w[-1] if bias else 0.0

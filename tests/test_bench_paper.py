@@ -22,14 +22,7 @@ from nesvm_jit import solve
 from scipy.sparse import csr_matrix
 
 from . import oracle
-
-
-def draw(n=300, p=8):
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((n, p)) * (rng.random((n, p)) < 0.6)
-    return csr_matrix(X), np.where(
-        X @ rng.standard_normal(p) + rng.standard_normal(n) > 0, 1.0, -1.0
-    )
+from .data import csr_half_space
 
 
 def value(X, y, C, w):
@@ -38,7 +31,7 @@ def value(X, y, C, w):
 
 @pytest.mark.parametrize("C", [0.01, 1.0])
 def test_reference_solvers_come_near_the_optimum(C):
-    X, y = draw()
+    X, y = csr_half_space()
     best = solve(X, y, C=C, bias=False, tol=1e-8)
     for found, near in (
         (cutting_plane(X, y, C, 1e-5), 1e-3),
@@ -118,7 +111,7 @@ def test_the_page_shows_times_with_their_accuracy(tmp_path, monkeypatch):
 
 
 def test_claims_on_small_runs(monkeypatch):
-    small = draw()
+    small = csr_half_space()
     monkeypatch.setattr(ledger, "load", lambda _: small)
     assert ledger.rate().verdict.startswith("reproduced")
     assert "1.00 passes" in ledger.products().shown

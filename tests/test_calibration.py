@@ -11,6 +11,8 @@ from nesvm_jit.machine.multiclass import pairs
 from scipy.optimize import minimize
 from scipy.special import expit
 
+from .data import scores_and_counts
+
 pytestmark = pytest.mark.pure
 
 
@@ -24,16 +26,9 @@ def loss(A, B, f, positive, c):
     return value, np.array([slope @ f, slope.sum()])
 
 
-def draw(seed, n=200, flip=0.1):
-    rng = np.random.default_rng(seed)
-    f = rng.normal(size=n) * 2 + rng.normal()
-    positive = (f + rng.normal(size=n) > 0.5) ^ (rng.random(n) < flip)
-    return f, positive, rng.integers(0, 4, n).astype(float)
-
-
 @pytest.mark.parametrize("seed", range(6))
 def test_the_sigmoid_minimises_the_log_likelihood(seed):
-    f, positive, c = draw(seed)
+    f, positive, c = scores_and_counts(seed)
     c = c if seed % 2 else np.ones(len(f))
     best = minimize(
         lambda v: loss(*v, f, positive, c), [0, 0], jac=True, method="BFGS", options={"gtol": 1e-7}
@@ -45,7 +40,7 @@ def test_the_sigmoid_minimises_the_log_likelihood(seed):
 
 
 def test_a_weight_is_so_many_rows():
-    f, positive, c = draw(7)
+    f, positive, c = scores_and_counts(7)
     n = c.astype(int)
     expected = fit_sigmoid(np.repeat(f, n), np.repeat(positive, n))
     np.testing.assert_allclose(fit_sigmoid(f, positive, c), expected, rtol=1e-9)
@@ -53,7 +48,7 @@ def test_a_weight_is_so_many_rows():
 
 @pytest.mark.parametrize(("shift", "scale"), [(0, 1e-9), (1e3, 1), (0, 1e100), (-7, 1e-3)])
 def test_the_sigmoid_follows_a_change_of_units(shift, scale):
-    f, positive, _ = draw(8)
+    f, positive, _ = scores_and_counts(8)
     A, B = fit_sigmoid(f, positive)
     A2, B2 = fit_sigmoid(scale * (f + shift), positive)
     np.testing.assert_allclose([A2 * scale, B2 + A2 * scale * shift], [A, B], rtol=1e-8)
@@ -61,7 +56,7 @@ def test_the_sigmoid_follows_a_change_of_units(shift, scale):
 
 @pytest.mark.parametrize("at", [30.0, 1e3, -1e6, 1e15])
 def test_the_gradient_vanishes_with_an_outlier(at):
-    f, positive, _ = draw(9)
+    f, positive, _ = scores_and_counts(9)
     f, positive, ones = np.append(f, at), np.append(positive, True), np.ones(len(f) + 1)
     gradient = loss(*fit_sigmoid(f, positive), f, positive, ones)[1]
     np.testing.assert_allclose(gradient / [np.abs(f).sum(), len(f)], 0, atol=1e-12)
@@ -70,7 +65,7 @@ def test_the_gradient_vanishes_with_an_outlier(at):
 @pytest.mark.parametrize("seed", range(40))
 def test_the_gradient_vanishes_with_weights_of_any_size(seed):
     rng = np.random.default_rng(seed)
-    f, positive, _ = draw(seed, n=rng.integers(2, 30), flip=seed % 3 / 3)
+    f, positive, _ = scores_and_counts(seed, n=rng.integers(2, 30), flip=seed % 3 / 3)
     c = 10 ** rng.uniform(-3, 5, len(f))
     gradient = loss(*fit_sigmoid(f, positive, c), f, positive, c)[1]
     np.testing.assert_allclose(gradient / [c @ np.abs(f), c.sum()], 0, atol=1e-14)
@@ -255,7 +250,7 @@ def test_the_sigmoid_is_libsvm_s():
 
 def test_the_sigmoid_is_scikit_learn_s():
     calibration = pytest.importorskip("sklearn.calibration")
-    f, positive, c = draw(3)
+    f, positive, c = scores_and_counts(3)
     theirs = calibration._sigmoid_calibration(f, positive.astype(int), c)
     np.testing.assert_allclose(fit_sigmoid(f, positive, c), theirs, rtol=1e-3, atol=1e-3)
 

@@ -30,9 +30,10 @@ from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, blocks
 from nesvm_jit.models.part import Part
 from nesvm_jit.solvers import Run, Saving, auto
-from scipy.sparse import random_array
 
 from tests.commands import command, data_file, done, refused
+from tests.compare import same_machine, same_solution
+from tests.data import first_against_rest, sparse_scores
 
 OFTEN = 1e-9  # seconds
 ENGINES = ("nesvm", "homotopy", "newton", "coordinate", "auto")
@@ -43,16 +44,12 @@ class Killed(Exception):  # noqa: N818
     """As if the process had ended here."""
 
 
-def draw(n=300, p=8, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = random_array((n, p), density=0.5, format="csr", rng=rng, data_sampler=rng.standard_normal)
-    score = X @ rng.standard_normal((p, classes)) + 0.3 * rng.standard_normal((n, classes))
-    return X, score.argmax(axis=1) + 1.0
+def several(n=300, p=8, classes=2):
+    return sparse_scores(n, p, classes, density=0.5, normal=True)
 
 
 def binary(**how):
-    X, y = draw(**how)
-    return X, np.where(y == 1.0, 1.0, -1.0)
+    return first_against_rest(*several(**how))
 
 
 def killed_at(k, error=Killed):
@@ -77,26 +74,6 @@ def test_another_file_is_not_taken_for_a_checkpoint(tmp_path, monkeypatch):
 
 def asked_at(k):
     return lambda row: row["round"] == k
-
-
-def same(a, b):
-    for name in ("w", "alpha", "margins"):
-        assert np.array_equal(getattr(a, name), getattr(b, name)), name
-    for name in ("b", "objective", "dual_objective", "gap", "n_iter", "status", "solver", "why"):
-        assert getattr(a, name) == getattr(b, name), name
-    for name in set(a.history) - {"seconds"}:
-        assert np.array_equal(a.history[name], b.history[name], equal_nan=True), name
-
-
-def same_machines(a, b):
-    assert np.array_equal(a.record.bias, b.record.bias)
-    for name in ("weights", "coefs"):
-        mine, other = getattr(a.record, name), getattr(b.record, name)
-        assert (mine is None and other is None) or np.array_equal(mine, other)
-    for mine, other in zip(a.problems, b.problems, strict=True):
-        assert {**mine, "seconds": 0} == {**other, "seconds": 0}
-    if a.record.probability is not None:
-        assert np.array_equal(a.record.probability, b.record.probability)
 
 
 def resumed(fit, file, callback, **options):
@@ -128,7 +105,7 @@ def test_the_same_bits_wherever_it_was_stopped(tmp_path, solver, model, bias):
     whole = fit()
     for k, stop in ((1, asked_at), (2, killed_at), (5, asked_at), (11, killed_at), (40, asked_at)):
         if k < whole.n_iter:
-            same(whole, resumed(fit, tmp_path / "file", stop(k)))
+            same_solution(whole, resumed(fit, tmp_path / "file", stop(k)))
 
 
 @pytest.mark.parametrize(
@@ -153,7 +130,7 @@ def test_options_of_engines(tmp_path, options):
     whole = fit()
     for k in (1, 6, 23, 61):
         if k < whole.n_iter:
-            same(whole, resumed(fit, tmp_path / "file", killed_at(k)))
+            same_solution(whole, resumed(fit, tmp_path / "file", killed_at(k)))
 
 
 def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
@@ -167,7 +144,7 @@ def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
     whole, loops = fit(), set()
     assert whole.why.startswith("after 9 epochs of coordinate steps")
     for k in (1, 2, 8, 9, 10, 11, whole.n_iter - 1):
-        same(whole, resumed(fit, tmp_path / "file", killed_at(k)))
+        same_solution(whole, resumed(fit, tmp_path / "file", killed_at(k)))
         loops |= {*read_snapshot(tmp_path / "file")["slots"]["0"]["state"]["loops"]}
     assert loops == {"coordinate", "newton"}
 
@@ -180,7 +157,7 @@ def test_newton_by_conjugate_gradients(tmp_path, monkeypatch):
         def fit(model=model, **more):
             return solve(X, y, model=model, solver="newton", tol=1e-5, **more)
 
-        same(fit(), resumed(fit, tmp_path / "file", killed_at(min(4, fit().n_iter - 1))))
+        same_solution(fit(), resumed(fit, tmp_path / "file", killed_at(min(4, fit().n_iter - 1))))
 
 
 def test_starts_and_single_precision(tmp_path):
@@ -193,7 +170,7 @@ def test_starts_and_single_precision(tmp_path):
 
         whole = fit()
         assert whole.n_iter > 2
-        same(whole, resumed(fit, tmp_path / "file", killed_at(2)))
+        same_solution(whole, resumed(fit, tmp_path / "file", killed_at(2)))
 
 
 def test_another_number_of_threads_goes_on_to_the_same_bits(tmp_path, eager):
@@ -207,7 +184,7 @@ def test_another_number_of_threads_goes_on_to_the_same_bits(tmp_path, eager):
             solve(X, y, checkpoint_every=OFTEN, callback=killed_at(5), **options)
     finally:
         set_threads(before)
-    same(whole, solve(X, y, resume=True, **options))
+    same_solution(whole, solve(X, y, resume=True, **options))
 
 
 def test_it_may_be_stopped_again_and_again(tmp_path):
@@ -220,7 +197,7 @@ def test_it_may_be_stopped_again_and_again(tmp_path):
         found = solve(X, y, callback=lambda row: True, resume=True, **kept, **options)
         if found.status != "interrupted":
             break
-    same(whole, found)
+    same_solution(whole, found)
 
 
 def test_a_higher_limit_goes_on(tmp_path):
@@ -228,7 +205,9 @@ def test_a_higher_limit_goes_on(tmp_path):
     kept = {"checkpoint": tmp_path / "file", "checkpoint_every": OFTEN, "tol": 1e-7}
     short = solve(X, y, solver="newton", max_iter=3, **kept)
     assert (short.status, short.n_iter) == ("iteration_limit", 3)
-    same(solve(X, y, solver="newton", tol=1e-7), solve(X, y, solver="newton", resume=True, **kept))
+    same_solution(
+        solve(X, y, solver="newton", tol=1e-7), solve(X, y, solver="newton", resume=True, **kept)
+    )
 
 
 def test_seconds_of_earlier_runs_count(tmp_path):
@@ -259,42 +238,42 @@ def test_seconds_of_earlier_runs_count(tmp_path):
 @pytest.mark.parametrize("small", [0, 10**9], ids=["threads", "one by one"])
 def test_several_classes(tmp_path, monkeypatch, multiclass, small):
     monkeypatch.setattr("nesvm_jit.machine.train.SMALL_CELLS", small)
-    X, y = draw(classes=4)
+    X, y = several(classes=4)
 
     def fit(**more):
         return train(X, y, multiclass=multiclass, solver="newton", tol=1e-6, **more)
 
     for callback in (killed_at(4), lambda row: row["problem"] == 2 and row["round"] == 4):
-        same_machines(fit(), resumed(fit, tmp_path / "file", callback))
+        same_machine(fit(), resumed(fit, tmp_path / "file", callback))
 
 
 def test_finished_problems_are_not_solved_again(tmp_path):
-    X, y = draw(classes=4)
+    X, y = several(classes=4)
     kept = {"checkpoint": tmp_path / "file", "solver": "newton"}
     whole = train(X, y, checkpoint_every=OFTEN, **kept)
     seen = []
-    same_machines(whole, train(X, y, resume=True, callback=seen.append, **kept))
+    same_machine(whole, train(X, y, resume=True, callback=seen.append, **kept))
     assert not seen
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_kernels_and_probabilities(tmp_path, kernel):
-    X, y = draw(n=90, classes=3)
+    X, y = several(n=90, classes=3)
 
     def fit(**more):
         return train(X, y, kernel=kernel, probability=True, **more)
 
-    same_machines(fit(), resumed(fit, tmp_path / "file", killed_at(1)))
+    same_machine(fit(), resumed(fit, tmp_path / "file", killed_at(1)))
 
 
 def test_linear_probabilities_and_nystroem(tmp_path):
-    X, y = draw(classes=3)
+    X, y = several(classes=3)
     for options in ({"probability": True}, {"kernel": "rbf", "approx": "nystroem"}):
 
         def fit(options=options, **more):
             return train(X, y, solver="newton", tol=1e-5, **options, **more)
 
-        same_machines(fit(), resumed(fit, tmp_path / "file", asked_at(3)))
+        same_machine(fit(), resumed(fit, tmp_path / "file", asked_at(3)))
 
 
 @pytest.mark.parametrize(
@@ -302,7 +281,7 @@ def test_linear_probabilities_and_nystroem(tmp_path):
 )
 def test_rows_on_disk(tmp_path, monkeypatch, solver, classes, stop):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 20_000)
-    X, y = draw(classes=classes)
+    X, y = several(classes=classes)
     write_libsvm(tmp_path / "text", X, y)
     convert([tmp_path / "text"], tmp_path / "matrix", n_features=X.shape[1])
     matrix = open_matrix(tmp_path / "matrix")
@@ -310,7 +289,7 @@ def test_rows_on_disk(tmp_path, monkeypatch, solver, classes, stop):
     def fit(**more):
         return train(matrix, solver=solver, tol=1e-7, max_iter=40, **more)
 
-    same_machines(fit(), resumed(fit, tmp_path / "file", stop(5)))
+    same_machine(fit(), resumed(fit, tmp_path / "file", stop(5)))
     write_libsvm(tmp_path / "text", X, y[::-1])
     convert([tmp_path / "text"], tmp_path / "other", n_features=X.shape[1])
     with pytest.raises(InputError, match="of other data"):
@@ -423,7 +402,7 @@ def test_a_disk_that_fills_up_does_not_end_training(tmp_path, monkeypatch):
     monkeypatch.setattr(Checkpoint, "_write", full)
     with pytest.warns(UserWarning, match="no space left; training goes on"):
         found = solve(X, y, checkpoint=tmp_path / "file", checkpoint_every=OFTEN, **HARD)
-    same(solve(X, y, **HARD), found)
+    same_solution(solve(X, y, **HARD), found)
 
 
 def test_facts_and_arrays_come_back_as_they_were(tmp_path):
@@ -461,8 +440,8 @@ def test_no_checkpoint_is_written_before_it_is_due(tmp_path, monkeypatch):
 LONG = ("--solver", "homotopy", "-e", "0", "--epsilon", "1e-9", "--max-iter", "5000")
 
 
-def same_models(a, b):
-    same_machines(load_model(a), load_model(b))
+def same_model_files(a, b):
+    same_machine(load_model(a), load_model(b))
 
 
 def test_a_process_that_is_killed_goes_on(tmp_path):
@@ -485,7 +464,7 @@ def test_a_process_that_is_killed_goes_on(tmp_path):
     assert 0 < slots["0"]["state"]["run"]["rounds"] < 5000
     ended = done("train", "--resume", *options, data, model)
     assert "--resume and a higher limit goes on from" in ended.err
-    same_models(whole, model)
+    same_model_files(whole, model)
     assert file.exists()  # it ended at a limit
 
 
@@ -510,7 +489,7 @@ def test_ctrl_c_keeps_the_model_and_says_how_to_go_on(tmp_path):
     done("train", *LONG, data, whole)
     facts = json.loads(done("train", "--json", "--resume", *options, data, model).out)
     assert facts["iterations"] == 5000
-    same_models(whole, model)
+    same_model_files(whole, model)
 
 
 def test_ctrl_c_between_problems_says_how_to_go_on_too(tmp_path):
@@ -582,21 +561,21 @@ def test_rows_on_workers(client, tmp_path, solver, model, bias):
     whole = fit()
     for k, stop in ((1, killed_at), (4, asked_at)):
         if k < whole.n_iter:
-            same(whole, resumed(fit, tmp_path / "file", stop(k)))
+            same_solution(whole, resumed(fit, tmp_path / "file", stop(k)))
 
 
 @pytest.mark.filterwarnings("ignore")
 def test_several_classes_on_workers(client, tmp_path):
     from nesvm_jit import distributed
 
-    X, y = draw(classes=3)
+    X, y = several(classes=3)
     write_libsvm(tmp_path / "data", X, y)
 
     def fit(**more):
         path = str(tmp_path / "data")
         return distributed.train(path, client=client, solver="newton", **more)
 
-    same_machines(fit(), resumed(fit, tmp_path / "file", asked_at(3)))
+    same_machine(fit(), resumed(fit, tmp_path / "file", asked_at(3)))
     write_libsvm(tmp_path / "data", X, y[::-1])
     with pytest.raises(InputError, match="of other data"):
         fit(resume=True, checkpoint=tmp_path / "file")

@@ -10,30 +10,11 @@ import numpy as np
 import pytest
 from nesvm_jit import convert, open_matrix, read_libsvm
 from nesvm_jit.cli.convert import Meter
-from nesvm_jit.files import converting
 
-from .commands import blobs, command, data_file, done, kernel_text, refused
+from .commands import command, done, files_in, folder_with, kernel_text, refused
+from .data import blobs
 
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    data_file(tmp_path / "two")
-    data_file(tmp_path / "three", labels=(3, 1, 2))
-    return tmp_path
-
-
-@pytest.fixture
-def small_blocks(monkeypatch):
-    def small(*args, **options):
-        return converting_convert(*args, **options, block_bytes=200)
-
-    converting_convert = converting.convert
-    monkeypatch.setattr(converting, "convert", small)
-
-
-def names(folder):
-    return sorted(p.name for p in folder.iterdir())
+here = folder_with(two=blobs(), three=blobs((3, 1, 2)))
 
 
 # ---------------------------------------------------------------- convert
@@ -78,9 +59,9 @@ def test_standard_input(here):
     ],
 )
 def test_mistakes_are_one_line_and_write_nothing(here, args, message):
-    before = names(here)
+    before = files_in(here)
     assert message in refused("convert", *args)
-    assert names(here) == before
+    assert files_in(here) == before
 
 
 def press_at(monkeypatch, at):
@@ -96,20 +77,20 @@ def press_at(monkeypatch, at):
     monkeypatch.setattr(Meter, "__call__", pressing)
 
 
-def test_an_interrupted_run_says_that_it_can_go_on(here, monkeypatch, small_blocks):
+def test_an_interrupted_run_says_that_it_can_go_on(here, monkeypatch, small_text_blocks):
     with monkeypatch.context() as patch:
         press_at(patch, 3)
         outcome = command("convert", "two", "m")
     message = "nesvm-jit: interrupted; without --fresh the same command goes on where it stopped\n"
     assert outcome == (130, "", message)
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    assert names(here) == [".m.part", "three", "two"]
+    assert files_in(here) == [".m.part", "three", "two"]
     assert json.loads(done("convert", "--json", "two", "m").out)["resumed"] is True
     assert open_matrix("m").labels.tolist() == read_libsvm("two")[1].tolist()
-    assert names(here) == ["m", "three", "two"]
+    assert files_in(here) == ["m", "three", "two"]
 
 
-def test_fresh_starts_anew(here, monkeypatch, small_blocks):
+def test_fresh_starts_anew(here, monkeypatch, small_text_blocks):
     with monkeypatch.context() as patch:
         press_at(patch, 3)
         assert command("convert", "two", "m").code == 130
@@ -119,11 +100,13 @@ def test_fresh_starts_anew(here, monkeypatch, small_blocks):
 
 
 @pytest.mark.parametrize(("args", "at", "stdin"), [(["two"], 0, b""), (["-"], 3, b"1 1:1\n" * 999)])
-def test_an_interrupt_with_nothing_to_go_on_from(here, monkeypatch, small_blocks, args, at, stdin):
+def test_an_interrupt_with_nothing_to_go_on_from(
+    here, monkeypatch, small_text_blocks, args, at, stdin
+):
     press_at(monkeypatch, at)
     outcome = command("convert", *args, "m", stdin=stdin)
     assert outcome == (130, "", "nesvm-jit: interrupted\n")
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]
 
 
 def test_a_terminal_shows_rows_and_speed(monkeypatch, capsys):

@@ -10,23 +10,10 @@ import tempfile
 
 import pytest
 
-from .commands import data_file, done, refused
+from .commands import contents, done, folder_with, refused
+from .data import blobs
 
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder of its own with `two`, a file of two classes, and nothing else to write to."""
-    folder, spare = tmp_path / "here", tmp_path / "spare"
-    folder.mkdir()
-    spare.mkdir()
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(tempfile, "tempdir", str(spare))
-    data_file(folder / "two")
-    return folder
-
-
-def contents(folder):
-    return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+here = folder_with(two=blobs())
 
 
 # ---------------------------------------------------------------- options

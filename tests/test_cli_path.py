@@ -10,25 +10,16 @@ import pytest
 from nesvm_jit import load_model, read_libsvm, train
 from nesvm_jit.cli.progress import Progress
 
-from .commands import command, data_file, done, kernel_text, refused
+from .commands import command, done, files_in, folder_with, kernel_text, refused
+from .data import blobs
+
+here = folder_with(two=blobs(n=90), three=blobs((0.5, 1e3, -2)))
 
 FACTS = {
     *("model", "kernel", "solver", "n_samples", "n_features", "classes", "bias", "tol", "folds"),
     *("repeats", "seed", "scoring", "costs", "gammas", "cells", "best", "one_se", "chosen"),
     *("refit", "test", "seconds", "status"),
 }
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    data_file(tmp_path / "two", n=90)
-    data_file(tmp_path / "three", labels=(0.5, 1e3, -2))
-    return tmp_path
-
-
-def names(folder):
-    return sorted(p.name for p in folder.iterdir())
 
 
 def test_prints_a_table_and_writes_nothing(here):
@@ -40,7 +31,7 @@ def test_prints_a_table_and_writes_nothing(here):
     assert re.fullmatch(r"Best: C = \S+, accuracy = 0\.\d{4} \+/- 0\.\d{4}", lines[8])
     assert lines[9].startswith("Within one standard error: C = ")
     assert len(lines) == 10
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]
 
 
 def test_trains_the_model_chosen_and_tests_it(here):
@@ -52,7 +43,7 @@ def test_trains_the_model_chosen_and_tests_it(here):
     np.testing.assert_allclose(load_model("m").record.weights, weights)
     accuracy = np.mean(load_model("m").predict(X) == y)
     assert f"Test: accuracy = {accuracy:.4f}, balanced accuracy" in out
-    assert names(here) == ["m", "three", "two"]
+    assert files_in(here) == ["m", "three", "two"]
 
 
 def test_json(here):
@@ -101,7 +92,7 @@ def test_a_missed_tolerance_is_a_warning(here):
 )
 def test_mistakes_are_one_line(here, args, message):
     assert message in refused("path", "two", *args)
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]
 
 
 def test_ctrl_c_and_the_same_command_again(here, monkeypatch):
@@ -119,11 +110,11 @@ def test_ctrl_c_and_the_same_command_again(here, monkeypatch):
         outcome = command(*args)
     line = "nesvm-jit: interrupted; the same command goes on from what two.path.json keeps\n"
     assert outcome == (130, "", line)
-    assert names(here) == ["three", "two", "two.path.json"]
+    assert files_in(here) == ["three", "two", "two.path.json"]
     again = json.loads(done(*args).out)
     for a, b in zip(whole["cells"], again["cells"], strict=True):
         assert {**a, "seconds": 0} == {**b, "seconds": 0}
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]
 
 
 def test_ctrl_c_before_anything_is_finished(here, monkeypatch):
@@ -132,4 +123,4 @@ def test_ctrl_c_before_anything_is_finished(here, monkeypatch):
 
     monkeypatch.setattr(Progress, "__call__", pressing)
     assert command("path", "two") == (130, "", "nesvm-jit: interrupted\n")
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]

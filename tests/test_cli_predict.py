@@ -8,23 +8,20 @@ import subprocess
 import numpy as np
 import pytest
 
-from .commands import blobs, data_file, done, kernel_text, libsvm_text, refused
+from .commands import contents, data_file, done, folder_with, kernel_text, refused
+from .data import blobs
 
 needs_libsvm = pytest.mark.skipif(not shutil.which("svm-train"), reason="LIBSVM is not installed")
 needs_liblinear = pytest.mark.skipif(
     not shutil.which("liblinear-train"), reason="LIBLINEAR is not installed"
 )
 
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder of its own with training files of two and three classes, and a test file."""
-    monkeypatch.chdir(tmp_path)
-    X, y = blobs(labels=(3, 1, 2), n=120)
-    for name, rows in (("two", y != 2), ("three", y > 0)):
-        (tmp_path / name).write_text(libsvm_text(X[rows][:60], y[rows][:60]))
-        (tmp_path / f"{name}.t").write_text(libsvm_text(X[rows][60:], y[rows][60:]))
-    return tmp_path
+X, y = blobs(labels=(3, 1, 2), n=120)
+PAIR = X[y != 2], y[y != 2]
+here = folder_with(
+    **{"two": (PAIR[0][:60], PAIR[1][:60]), "two.t": (PAIR[0][60:], PAIR[1][60:])},
+    **{"three": (X[:60], y[:60]), "three.t": (X[60:], y[60:])},
+)
 
 
 def tool(*args) -> str:
@@ -255,9 +252,9 @@ def test_precomputed_files_of_the_wrong_kind(here):
 )
 def test_mistakes_are_one_line_and_write_nothing(here, args, message):
     done("train", "-q", "two")
-    before = {p.name: p.read_bytes() for p in here.iterdir()}
+    before = contents(here)
     assert message in refused("predict", *args)
-    assert {p.name: p.read_bytes() for p in here.iterdir()} == before
+    assert contents(here) == before
 
 
 def test_a_mistake_late_in_the_file_keeps_the_old_output(here, monkeypatch):

@@ -17,25 +17,15 @@ import pytest
 from nesvm_jit.cli import progress
 from nesvm_jit.cli.progress import Progress
 
-from .commands import ENDLESS, command, data_file, done, kernel_text, refused
+from .commands import ENDLESS, command, done, files_in, folder_with, kernel_text, refused
+from .data import blobs
+
+here = folder_with(two=blobs(), three=blobs((0.5, 1e3, -2)))
 
 FACTS = {
     *("model", "kernel", "solver", "n_samples", "n_features", "n_classes", "C", "objective"),
     *("dual_objective", "gap", "iterations", "status", "seconds"),
 }
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A folder of its own with `two` and `three`, files of two and three classes."""
-    monkeypatch.chdir(tmp_path)
-    data_file(tmp_path / "two")
-    data_file(tmp_path / "three", labels=(0.5, 1e3, -2))
-    return tmp_path
-
-
-def names(folder):
-    return sorted(p.name for p in folder.iterdir())
 
 
 def fact(out: str, name: str) -> str:
@@ -56,7 +46,7 @@ def test_ends_with_the_lines_of_liblinear_and_libsvm(here):
     assert re.fullmatch(r"Certified gap = \d\.\d{3}e-\d\d", lines[3])
     assert len(lines) == 4
     assert outcome.err == ""
-    assert names(here) == ["three", "two", "two.model"]
+    assert files_in(here) == ["three", "two", "two.model"]
 
 
 def test_json_says_why_an_engine_ran(here):
@@ -222,7 +212,7 @@ def test_liblinears_bias_letter_is_the_bias_option(here):
 def test_cross_validation_prints_an_accuracy_and_writes_nothing(here, args):
     out = done("train", "-v", "3", *args, "two").out
     assert re.fullmatch(r"Cross Validation Accuracy = \d+(\.\d+)?%\n", out)
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]
 
 
 def test_cross_validation_as_json(here):
@@ -233,8 +223,6 @@ def test_cross_validation_as_json(here):
 
 
 def test_precomputed_kernels_are_read_as_libsvm_writes_them(here):
-    from .commands import blobs
-
     X, y = blobs()
     (here / "K").write_text(kernel_text(X @ X.T, y))
     expected = float(fact(done("train", "-e", "1e-6", "two").out, "Objective value"))
@@ -352,7 +340,7 @@ def test_a_second_interrupt_ends_at_once(here, monkeypatch):
     outcome = command("train", *ENDLESS, "two")
     assert (outcome.code, outcome.out) == (130, "")
     assert said == [(2, b"nesvm-jit: interrupted\n")]
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]
 
 
 def test_an_interrupt_before_the_fit_is_one_line(here, monkeypatch):
@@ -361,7 +349,7 @@ def test_an_interrupt_before_the_fit_is_one_line(here, monkeypatch):
 
     monkeypatch.setattr("nesvm_jit.files.training.read_training", pressed)
     assert command("train", "two") == (130, "", "nesvm-jit: interrupted\n")
-    assert names(here) == ["three", "two"]
+    assert files_in(here) == ["three", "two"]
 
 
 def on_terminal(columns, *args):

@@ -20,6 +20,8 @@ from nesvm_jit import FormatError, InputError, NesvmError, convert, open_matrix,
 from nesvm_jit.files import workfolder
 from nesvm_jit.matrix import as_matrix
 
+from .commands import contents, files_in
+
 PACK = {"plain": bytes, "gzip": gzip.compress, "bz2": bz2.compress, "lzma": lzma.compress}
 PARTS = [
     b"# head\n\n" + b"".join(b"%d 1:%d %d:.1 # x\n" % (i % 3, i, i % 9 + 2) for i in range(100)),
@@ -32,14 +34,6 @@ def write_parts(folder, parts=PARTS, packs=("plain", "gzip", "lzma")):
     for k, (part, pack) in enumerate(zip(parts, packs, strict=True)):
         (folder / f"part{k}").write_bytes(PACK[pack](part))
     return [folder / f"part{k}" for k in range(len(parts))]
-
-
-def contents(folder):
-    return {p.name: p.read_bytes() for p in folder.iterdir()}
-
-
-def names(folder):
-    return sorted(p.name for p in folder.iterdir())
 
 
 def same_as_read(folder, text, **options):
@@ -83,7 +77,7 @@ def test_a_file_is_what_read_libsvm_reads(tmp_path, kind, size, dtype):
     same_as_read(tmp_path / "m", text, dtype=dtype)
     M = open_matrix(tmp_path / "m")
     assert found == (M.n_rows, M.n_cols, M.n_cells, M.nbytes, False)
-    assert names(tmp_path) == ["m", "text"]
+    assert files_in(tmp_path) == ["m", "text"]
 
 
 def test_several_files_are_one_after_the_other(tmp_path):
@@ -113,7 +107,7 @@ def test_standard_input_open_files_and_pipes(tmp_path, monkeypatch):
         same_as_read(tmp_path / name, PARTS[0])
     with pytest.raises(InputError, match="must be the only one to convert"):
         convert(["-", tmp_path / "x"], tmp_path / "d")
-    assert names(tmp_path) == ["a", "b", "c"]
+    assert files_in(tmp_path) == ["a", "b", "c"]
 
 
 def test_progress_tells_rows_and_bytes(tmp_path):
@@ -162,7 +156,7 @@ def test_a_killed_conversion_goes_on_to_the_same_bytes(tmp_path):
     found = convert(paths, tmp_path / "m", block_bytes=200)
     assert found.resumed
     assert contents(tmp_path / "m") == contents(tmp_path / "whole")
-    assert names(tmp_path) == ["m", "part0", "part1", "part2", "whole"]
+    assert files_in(tmp_path) == ["m", "part0", "part1", "part2", "whole"]
 
 
 @pytest.mark.parametrize("packs", [("plain",) * 3, ("lzma", "bz2", "gzip")])
@@ -247,7 +241,7 @@ def test_another_job_starts_anew(tmp_path, change, options):
     options.pop("resume", None)
     text = PARTS[0] + b"1 1:1\n" * (len(PARTS[0]) < paths[0].stat().st_size)
     same_as_read(tmp_path / "m", b"\n".join([text, *PARTS[1:]]), **options)
-    assert names(tmp_path) == ["m", "part0", "part1", "part2"]
+    assert files_in(tmp_path) == ["m", "part0", "part1", "part2"]
 
 
 def test_line_numbers_are_right_after_going_on(tmp_path):
@@ -256,7 +250,7 @@ def test_line_numbers_are_right_after_going_on(tmp_path):
         convert(tmp_path / "text", tmp_path / "m", block_bytes=300, progress=stop_at(3))
     with pytest.raises(FormatError, match=r"text:103: value must be a decimal number, got '5:x'"):
         convert(tmp_path / "text", tmp_path / "m", block_bytes=300)
-    assert names(tmp_path) == ["text"]  # the text has to change: nothing to go on from
+    assert files_in(tmp_path) == ["text"]  # the text has to change: nothing to go on from
 
 
 # ---------------------------------------------------------------- whole or not there
@@ -273,10 +267,10 @@ def test_line_numbers_are_right_after_going_on(tmp_path):
 def test_wrong_text_leaves_nothing(tmp_path, text, message):
     paths = write_parts(tmp_path)
     paths[1].write_bytes(text)
-    before = names(tmp_path)
+    before = files_in(tmp_path)
     with pytest.raises(FormatError, match=message):
         convert(paths, tmp_path / "m", block_bytes=300)
-    assert names(tmp_path) == before
+    assert files_in(tmp_path) == before
 
 
 def test_arguments_are_checked_before_anything_is_written(tmp_path):
@@ -297,7 +291,7 @@ def test_arguments_are_checked_before_anything_is_written(tmp_path):
     for options, message in cases:
         with pytest.raises(NesvmError, match=message):
             convert(**{"paths": tmp_path / "text", "folder": tmp_path / "m", **options})
-    assert names(tmp_path) == ["text"]
+    assert files_in(tmp_path) == ["text"]
 
 
 def test_only_a_matrix_or_an_empty_folder_is_replaced(tmp_path):
@@ -313,7 +307,7 @@ def test_only_a_matrix_or_an_empty_folder_is_replaced(tmp_path):
         with pytest.raises(NesvmError, match=r"cannot be written: .* exists and"):
             convert(tmp_path / "text", tmp_path / name)
     assert (tmp_path / "empty/note").read_bytes() == b"mine"
-    assert names(tmp_path) == ["empty", "other", "text"]
+    assert files_in(tmp_path) == ["empty", "other", "text"]
 
 
 def test_a_link_to_a_matrix_stays_a_link(tmp_path):
@@ -356,7 +350,7 @@ def test_between_two_renames_the_old_matrix_is_not_lost(tmp_path, monkeypatch, k
         same_as_read(tmp_path / "m", PARTS[0])
     assert convert(tmp_path / "text", tmp_path / "m", n_features=50).resumed
     same_as_read(tmp_path / "m", PARTS[0], n_features=50)
-    assert names(tmp_path) == ["m", "text"]
+    assert files_in(tmp_path) == ["m", "text"]
 
 
 def test_a_full_disk_is_one_line_and_no_loss(tmp_path):
@@ -403,7 +397,7 @@ def test_a_file_that_changes_meanwhile(tmp_path):
 
     with pytest.raises(FormatError, match="part0: the file changed while it was read"):
         convert(paths, tmp_path / "m", progress=append)
-    assert names(tmp_path) == ["part0", "part1", "part2"]
+    assert files_in(tmp_path) == ["part0", "part1", "part2"]
 
 
 def test_two_conversions_at_once(tmp_path):

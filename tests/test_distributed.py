@@ -9,9 +9,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from nesvm_jit import InputError, NesvmError, convert, solve, train, write_libsvm
-from scipy.sparse import random_array, vstack
+from scipy.sparse import vstack
 
 from tests.commands import command
+from tests.data import first_against_rest, sparse_scores
 
 pytest.importorskip("distributed")
 from nesvm_jit import distributed
@@ -28,16 +29,12 @@ def client():
         yield found
 
 
-def draw(n=3000, p=30, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = random_array((n, p), density=0.3, format="csr", rng=rng)
-    score = X @ rng.standard_normal((p, classes)) + 0.3 * rng.standard_normal((n, classes))
-    return X, score.argmax(axis=1) + 1.0
+def several(n=3000, p=30, classes=2):
+    return sparse_scores(n, p, classes)
 
 
 def binary(**options):
-    X, y = draw(**options)
-    return X, np.where(y == 1.0, 1.0, -1.0)
+    return first_against_rest(*several(**options))
 
 
 def text(path, X, y):
@@ -81,7 +78,7 @@ def test_files_ranges_matrices_and_arrays_are_the_same_data(client, tmp_path):
 
 
 def test_several_classes(client, tmp_path):
-    X, y = draw(classes=3)
+    X, y = several(classes=3)
     path = text(tmp_path / "data", X, y)
     there = distributed.train(path, client=client, solver="newton", class_weight={2.0: 3.0})
     here = train(X, y, solver="newton", class_weight={2.0: 3.0})
@@ -115,7 +112,7 @@ def test_a_worker_that_is_killed_costs_time_not_the_result(client, tmp_path, sol
 
 
 def test_asked_to_stop_it_keeps_what_it_has(client, tmp_path):
-    path = text(tmp_path / "data", *draw(classes=3))
+    path = text(tmp_path / "data", *several(classes=3))
     asked = []
     m = distributed.train(
         path, client=client, tol=1e-9, callback=lambda row: asked.append(row) or 1
@@ -149,7 +146,7 @@ def test_a_part_that_cannot_be_read_is_one_line(client, tmp_path):
 
 
 def test_bad_input_is_one_line(client, tmp_path):
-    X, y = draw(classes=3)
+    X, y = several(classes=3)
     path = text(tmp_path / "data", X, y)
     with pytest.raises(InputError, match="labels must be -1 and"):
         distributed.solve(path, client=client)
@@ -186,7 +183,7 @@ def test_no_scheduler_and_a_lost_one_are_one_line(tmp_path):
 
 def test_on_the_command_line(client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    X, y = draw()
+    X, y = several()
     paths = [text(tmp_path / f"part{k}", X[k::2], y[k::2]) for k in range(2)]
     address = client.scheduler.address
     outcome = command("train", "--dask", address, *paths, "-o", "m.model", "--json")
@@ -208,7 +205,7 @@ def test_on_the_command_line(client, tmp_path, monkeypatch):
 
 
 def test_byte_ranges_make_up_the_file(tmp_path):
-    X, y = draw(n=100)
+    X, y = several(n=100)
     path = text(tmp_path / "data", X, y)
     size = os.path.getsize(path)
     for count in (1, 2, 7, 200):
@@ -220,7 +217,7 @@ def test_byte_ranges_make_up_the_file(tmp_path):
 
 
 def test_pieces_are_shared_out_evenly(tmp_path):
-    X, y = draw(n=1000)
+    X, y = several(n=1000)
     path = text(tmp_path / "data", X, y)
     pieces = file_pieces([path], 4)
     assert len(pieces) == 4

@@ -25,7 +25,7 @@ every_kernel = pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 every_data = pytest.mark.parametrize("name", sorted(DATA))
 
 
-def draw(name):
+def standardised(name):
     X, y = DATA[name](return_X_y=True)
     return scale(X), y
 
@@ -52,7 +52,7 @@ def test_scikit_learns_own_checks(estimator, check):
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_weights_are_repeated_rows_at_a_tight_tolerance(kernel):
-    X, y = draw("iris")
+    X, y = standardised("iris")
     weight = np.random.default_rng(0).integers(4, size=len(y))
     rows = np.repeat(np.arange(len(y)), weight)
     a = NESVC(kernel=kernel, tol=1e-9).fit(X, y, sample_weight=weight)
@@ -66,7 +66,7 @@ def test_weights_are_repeated_rows_at_a_tight_tolerance(kernel):
 
 @every_data
 def test_linear_attributes(name):
-    X, y = draw(name)
+    X, y = standardised(name)
     m = NESVC().fit(X, y)
     k = len(np.unique(y))
     rows = 1 if k == 2 else k
@@ -87,7 +87,7 @@ def test_linear_attributes(name):
 @every_data
 @pytest.mark.parametrize("kernel", ["poly", "rbf"])
 def test_kernel_attributes(name, kernel):
-    X, y = draw(name)
+    X, y = standardised(name)
     m = NESVC(kernel=kernel, gamma=0.1, coef0=1.0, decision_function_shape="ovo").fit(X, y)
     k = len(np.unique(y))
     assert m.dual_coef_.shape == (k * (k - 1) // 2, len(m.support_))
@@ -104,7 +104,7 @@ def test_kernel_attributes(name, kernel):
 
 
 def test_attributes_of_another_kernel_are_gone_after_a_new_fit():
-    X, y = draw("iris")
+    X, y = standardised("iris")
     m = NESVC(warm_start=True).fit(X, y)
     m.set_params(kernel="rbf").fit(X, y)
     assert not hasattr(m, "coef_")
@@ -117,7 +117,7 @@ def test_attributes_of_another_kernel_are_gone_after_a_new_fit():
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("shape", ["ovo", "ovr"])
 def test_scores_and_signs_are_svcs(name, kernel, shape):
-    X, y = draw(name)
+    X, y = standardised(name)
     both = {"kernel": kernel, "gamma": "scale", "decision_function_shape": shape}
     ours = NESVC(multiclass="ovo", tol=1e-10, **both).fit(X, y)
     theirs = SVC(tol=1e-9, **both).fit(X, y)
@@ -133,7 +133,7 @@ def test_scores_and_signs_are_svcs(name, kernel, shape):
 
 @pytest.mark.parametrize("shape", ["ovo", "ovr"])
 def test_unknown_shapes_of_scores_are_refused(shape):
-    X, y = draw("iris")
+    X, y = standardised("iris")
     m = NESVC(kernel="rbf", decision_function_shape=shape).fit(X, y)
     assert m.decision_function(X).shape == (len(X), 3)
     with pytest.raises(ValueError, match="decision_function_shape must be 'ovr' or 'ovo'"):
@@ -145,7 +145,7 @@ def test_unknown_shapes_of_scores_are_refused(shape):
 
 @every_data
 def test_a_warm_start_saves_rounds(name):
-    X, y = draw(name)
+    X, y = standardised(name)
     m = NESVC(warm_start=True, tol=1e-6).fit(X, y)
     cold = m.n_iter_
     assert m.fit(X, y).n_iter_ < 0.5 * cold
@@ -153,7 +153,7 @@ def test_a_warm_start_saves_rounds(name):
 
 
 def test_a_warm_start_survives_other_data_and_parameters():
-    X, y = draw("iris")
+    X, y = standardised("iris")
     m = NESVC(warm_start=True, multiclass="ovo").fit(X, y)
     for change in ({"multiclass": "ovr"}, {"multiclass": None}, {"kernel": "rbf"}):
         m.set_params(**change).fit(X, y)
@@ -166,7 +166,7 @@ def test_a_warm_start_survives_other_data_and_parameters():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_weights_of_classes_are_weights_of_rows(kernel):
-    X, y = draw("iris")
+    X, y = standardised("iris")
     names = np.array(["a", "b", "c"])[y]
     by_class = {"a": 5.0, "b": 0.5}
     rows = np.array([by_class.get(label, 1.0) for label in names])
@@ -182,7 +182,7 @@ def test_weights_of_classes_are_weights_of_rows(kernel):
 
 @every_kernel
 def test_float32_is_not_turned_into_float64(kernel):
-    X, y = draw("iris")
+    X, y = standardised("iris")
     for A in (X.astype(np.float32), csr_matrix(X.astype(np.float32))):
         m = NESVC(kernel=kernel).fit(A, y)
         if kernel != "linear":
@@ -194,7 +194,7 @@ def test_float32_is_not_turned_into_float64(kernel):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("limit", [{"max_iter": 1}, {"time_limit": 0.0}])
 def test_a_fit_that_stops_early_warns_and_says_how_far_it_is(kernel, limit):
-    X, y = draw("breast_cancer")
+    X, y = standardised("breast_cancer")
     with pytest.warns(ConvergenceWarning, match="the certified gap .* is above tol=1e-06"):
         m = NESVC(kernel=kernel, tol=1e-6, **limit).fit(X, y)
     assert m.gap_ > 1e-6
@@ -204,7 +204,7 @@ def test_a_fit_that_stops_early_warns_and_says_how_far_it_is(kernel, limit):
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_labels_may_be_strings(kernel):
-    X, y = draw("iris")
+    X, y = standardised("iris")
     names = np.array(["setosa", "versicolor", "virginica"])[y]
     m = NESVC(kernel=kernel).fit(X, names)
     assert m.classes_.tolist() == ["setosa", "versicolor", "virginica"]
@@ -217,7 +217,7 @@ def test_labels_may_be_strings(kernel):
 
 
 def test_one_class_is_refused_and_so_is_use_before_fit():
-    X, _ = draw("iris")
+    X, _ = standardised("iris")
     with pytest.raises(ValueError, match="at least 2 classes, got 1 class: a"):
         NESVC().fit(X, ["a"] * len(X))
     with pytest.raises(NotFittedError):
@@ -227,7 +227,7 @@ def test_one_class_is_refused_and_so_is_use_before_fit():
 @every_data
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_probabilities_exist_when_asked_for(name, kernel):
-    X, y = draw(name)
+    X, y = standardised(name)
     plain = NESVC(kernel=kernel).fit(X, y)
     assert not hasattr(plain, "predict_proba")
     with pytest.raises(AttributeError, match="predict_proba"):
@@ -247,7 +247,7 @@ def test_probabilities_exist_when_asked_for(name, kernel):
 
 @every_kernel
 def test_pickle_and_clone(kernel):
-    X, y = draw("iris")
+    X, y = standardised("iris")
     m = NESVC(C=2.0, kernel=kernel).fit(X, y)
     again = pickle.loads(pickle.dumps(m))
     np.testing.assert_array_equal(again.decision_function(X), m.decision_function(X))
@@ -267,7 +267,7 @@ def test_pipelines_and_searches_in_two_processes():
 
 
 def test_a_precomputed_kernel_is_cut_on_both_sides():
-    X, y = draw("iris")
+    X, y = standardised("iris")
     K = rbf_kernel(X, gamma=0.1)
     here = cross_val_score(NESVC(kernel="precomputed", tol=1e-6), K, y, cv=3)
     there = cross_val_score(NESVC(kernel="rbf", gamma=0.1, tol=1e-6), X, y, cv=3)

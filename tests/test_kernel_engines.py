@@ -15,6 +15,7 @@ from nesvm_jit.solvers.active_set import active_set_direction
 from scipy.sparse import csr_matrix
 
 from . import oracle
+from .data import ball
 
 MU = Smoothing(0.7, 0.7)
 every_model = pytest.mark.parametrize("model", ["csvm", "lssvm"])
@@ -22,33 +23,14 @@ every_bias = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bia
 every_kernel = pytest.mark.parametrize("kernel", ["rbf", "poly"])
 
 
-def draw(n=60, p=4, seed=0):
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    y = np.where(np.linalg.norm(X, axis=1) + 0.3 * rng.standard_normal(n) > 1.8, 1.0, -1.0)
-    return X, y
-
-
 def smoothed(model="csvm", bias=True, kernel="rbf", C=2.0, **shape):
-    X, y = draw(**shape)
+    X, y = ball(**shape)
     c = C * np.random.default_rng(1).random(len(y))
     c[3] = 0.0
     rows = KernelRows(as_matrix(X), as_spec(kernel, 0.3, 1.0, 2, X.shape[1]), 1e9)
     loss = MODELS[model]().loss
     problem = SmoothedKernel(KernelProblem(rows, y, c, bias, loss), MODELS[model]())
     return problem, oracle.gram(X, X, kernel, 0.3, 1.0, 2), y, c
-
-
-def F(K, y, c, model, bias, beta, b, mu, centre):
-    """F_μ and h by the definition."""
-    f = K @ beta
-    r = 1 - y * (f + b)
-    if model == "lssvm":
-        return 0.5 * beta @ f + c @ r**2, 2 * c * y * r
-    largest = np.abs(K).max(axis=1)
-    s = np.maximum(largest, 1.0) if bias else largest
-    u = np.clip(centre + r / (mu * s), 0, 1)
-    return 0.5 * beta @ f + c @ (u * r - mu * s / 2 * (u - centre) ** 2), c * y * u
 
 
 @every_model
@@ -62,7 +44,7 @@ def test_values_and_gradients_are_those_of_numpy(model, bias, kernel):
         alpha = c * rng.random(len(y))
         centre = np.where(c > 0, alpha / np.where(c > 0, c, 1), 0) if model == "csvm" else 0.0
         found = problem.place(problem.start(beta, b), MU, alpha)
-        value, h = F(K, y, c, model, bias, beta, b, MU.loss, centre)
+        value, h = oracle.smoothed_kernel(model, K, y, c, bias, beta, b, MU.loss, centre)
         assert found.value == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(found.gradient[: len(y)], beta - h, atol=1e-10)
         np.testing.assert_allclose(found.gradient[len(y) : -1], K @ (beta - h), atol=1e-8)
@@ -124,7 +106,7 @@ def test_lipschitz_constants_bound_the_gradient(bias, kernel):
 @every_bias
 @pytest.mark.parametrize("kernel", ["rbf", pytest.param("poly", marks=pytest.mark.slow)])
 def test_engines_reach_one_optimum(model, bias, kernel):
-    X, y = draw(n=80)
+    X, y = ball(n=80)
     options = {"model": model, "kernel": kernel, "gamma": 0.3, "coef0": 1.0, "bias": bias, "C": 3.0}
     best = solve(X, y, tol=1e-9, **options)
     tight = {"lipschitz": "tight", "restart": True}
@@ -142,23 +124,12 @@ def test_engines_reach_one_optimum(model, bias, kernel):
 
 @every_bias
 def test_the_papers_literal_form_reaches_the_same_objective(bias):
-    """X replaced by K and gradients taken in β: two products with K a round."""
-    X, y = draw(n=40)
+    X, y = ball(n=40)
     C, mu, gamma = 2.0, 0.5, 0.3
     K = oracle.gram(X, X, "rbf", gamma, 0, 3)
-    n, c = len(y), np.full(len(y), C)
-    B = np.hstack([K, np.ones((n, int(bias)))])
-    L = np.linalg.eigvalsh(np.pad(K, (0, int(bias))) + B.T @ (B * (C / mu)))[-1]
-    w, z_sum, k = np.zeros(n + bias), np.zeros(n + bias), 0
-    for k in range(20000):
-        r = 1 - y * (B @ w)
-        u = np.clip(r / mu, 0, 1)
-        g = -B.T @ (c * y * u)
-        g[:n] += K @ w[:n]
-        step = w - g / L
-        z_sum += (k + 1) / 2 * g
-        w = 2 / (k + 3) * (-z_sum / L) + (k + 1) / (k + 3) * step
-    literal = F(K, y, c, "csvm", bias, w[:n], w[-1] if bias else 0.0, mu, 0.0)[0]
+    c = np.full(len(y), C)
+    beta, b = oracle.nesvm_in_beta(K, y, c, bias, mu, rounds=20000)
+    literal, _ = oracle.smoothed_kernel("csvm", K, y, c, bias, beta, b, mu, 0.0)
     s = solve(
         X,
         y,
@@ -177,7 +148,7 @@ def test_the_papers_literal_form_reaches_the_same_objective(bias):
 
 def test_newton_starts_from_a_part_of_the_rows(monkeypatch):
     monkeypatch.setattr(levels, "FEW", 50)
-    X, y = draw(n=800)
+    X, y = ball(n=800)
     sizes = []
     part = levels._part
     monkeypatch.setattr(levels, "_part", lambda *a: sizes.append(len(a[0])) or part(*a))
@@ -191,7 +162,7 @@ def test_newton_starts_from_a_part_of_the_rows(monkeypatch):
 @pytest.mark.parametrize("solver", ["nesvm", "homotopy", "newton"])
 @every_model
 def test_limits_keep_the_best_point(solver, model):
-    X, y = draw(n=100)
+    X, y = ball(n=100)
     for limit in ({"max_iter": 2}, {"time_limit": 0.0}, {"callback": lambda _: True}):
         s = solve(X, y, model, "rbf", solver=solver, tol=1e-12, **limit)
         K = oracle.gram(X, X, "rbf", 1 / 4, 0, 3)
@@ -203,7 +174,7 @@ def test_limits_keep_the_best_point(solver, model):
 
 
 def test_dual_points_become_sparse_machines():
-    X, y = draw(n=200)
+    X, y = ball(n=200)
     s = solve(
         X,
         y,
@@ -234,7 +205,7 @@ def exact(X, y, C, s):
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("shift", [0.0, 100.0])
 def test_single_precision_certifies_the_exact_problem(bias, C, shift):
-    X, y = draw(n=150, seed=int(C))
+    X, y = ball(n=150, seed=int(C))
     best = solve(X, y, kernel="rbf", C=C, bias=bias, tol=1e-10)
     for tol in (1e-2, 1e-3, 1e-4, 1e-5):
         s = solve(X + shift, y, kernel="rbf", C=C, bias=bias, tol=tol)
@@ -249,7 +220,7 @@ def test_what_single_precision_cannot_settle_goes_on_in_double(monkeypatch):
     finer = KernelProblem.coarse
     monkeypatch.setattr(KernelProblem, "coarse", lambda *a: made.append(finer(*a)) or made[-1])
     monkeypatch.setattr(kernelised, "ROUNDING", 1e9)  # single precision whatever comes
-    X, y = draw(n=300, seed=5)
+    X, y = ball(n=300, seed=5)
     s = solve(X, y, kernel="rbf", gamma=1.0, C=1e4, tol=5e-6)
     assert any(made)
     assert s.certified
@@ -271,7 +242,7 @@ def test_pairs_of_classes_share_one_matrix_and_stay_the_same(monkeypatch, model)
 
 
 def test_pairwise_steps_start_from_a_part_of_the_rows(monkeypatch):
-    X, y = draw(n=800)
+    X, y = ball(n=800)
     options = {"kernel": "rbf", "gamma": 0.3, "C": 5.0, "tol": 1e-6}
     cold = solve(X, y, **options)
     monkeypatch.setattr(levels, "FEW_IN_PAIRS", 50)
@@ -301,7 +272,7 @@ def scaled(load):
 def test_objectives_are_those_of_libsvm(name, C):
     svm = pytest.importorskip("libsvm.svmutil")
     datasets = pytest.importorskip("sklearn.datasets")
-    X, y = draw(n=300) if name == "drawn" else scaled(getattr(datasets, f"load_{name}"))
+    X, y = ball(n=300) if name == "drawn" else scaled(getattr(datasets, f"load_{name}"))
     gamma = 1 / X.shape[1]
     model = svm.svm_train(y, csr_matrix(X), f"-t 2 -g {gamma:.17g} -c {C} -e 1e-9 -q")
     beta = np.zeros(len(y))
@@ -322,7 +293,7 @@ def test_objectives_are_those_of_libsvm(name, C):
 @pytest.mark.parametrize("scale", [1e5, 1e8, 1e12])
 def test_distances_of_large_rows_are_not_lost(scale, make):
     """K is the identity: the optimum is known in closed form to `precomputed`."""
-    X, _ = draw()
+    X, _ = ball()
     y = np.sign(X[:, 0])
     best = solve(np.eye(len(y)), y, kernel="precomputed", tol=1e-9)
     s = solve(make(X * scale), y, kernel="rbf", gamma=0.5, tol=1e-9)
@@ -333,7 +304,7 @@ def test_distances_of_large_rows_are_not_lost(scale, make):
 
 @pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
 def test_one_far_row_spoils_nothing(model):
-    X, y = draw()
+    X, y = ball()
     X[7] *= 1e9
     K = np.exp(-0.5 * ((X[:, None] - X[None]) ** 2).sum(axis=2))
     best = solve(K, y, model, "precomputed", tol=1e-6)
@@ -345,7 +316,7 @@ def test_one_far_row_spoils_nothing(model):
 def test_a_fit_that_is_stopped_is_no_worse_than_none(monkeypatch):
     monkeypatch.setattr(levels, "FEW_IN_PAIRS", 50)
     monkeypatch.setattr(levels, "FEW", 50)
-    X, y = draw(n=400)
+    X, y = ball(n=400)
     nothing = 2.0 * 1000.0 * min(np.sum(y > 0), np.sum(y < 0))
     for solver in ("auto", "newton"):
         for limit in (1, 2, 3, 5, 8):
@@ -364,7 +335,7 @@ def test_newton_on_rows_that_are_all_the_same(scale):
 
 
 def test_what_does_not_apply_is_refused():
-    X, y = draw()
+    X, y = ball()
     for wrong in ({"w0": np.ones(4)}, {"alpha0": np.ones(3)}, {"b0": 1.0}):
         with pytest.raises(InputError, match="are for linear machines"):
             solve(X, y, kernel="rbf", **wrong)

@@ -16,23 +16,14 @@ from nesvm_jit.solvers.pairwise import choose, pairwise
 from scipy.sparse import csc_matrix, csr_matrix
 
 from . import oracle
-from .conftest import KINDS, PURE, as_kind, sparse_normal
+from .conftest import PURE
+from .data import KINDS, as_kind, half_space_and_costs, sparse_normal
 
 N = 24 if PURE else 120
 KERNELS = {"rbf": ("rbf", 0.05, 0.0, 3), "poly": ("poly", 0.05, 0.5, 2)}
 AMPLE = 1e9
 both = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 compiled = pytest.mark.skipif(PURE, reason="minutes in plain Python, or nothing to test")
-
-
-def draw(n=N, p=5, seed=0):
-    rng = np.random.default_rng(seed)
-    X = sparse_normal(n, p, seed, density=0.7)
-    y = np.sign(X @ rng.standard_normal(p) + 3 * rng.standard_normal(n) + 0.5)
-    y[:2] = [-1, 1]
-    c = 10 * rng.random(n) * (rng.random(n) < 0.9)
-    c[:2] = 1.0
-    return X, np.where(y == 0, 1.0, y), c
 
 
 def rows_of(X, kernel="rbf", budget=AMPLE, dtype=np.float64):
@@ -81,7 +72,7 @@ def optimum(K, y, c, bias):
 @pytest.mark.parametrize("kind", KINDS[:4])
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_rows_and_blocks_are_those_of_the_kernel_matrix(kind, kernel):
-    X = as_kind(draw(n=12 if PURE else 90)[0], kind)
+    X = as_kind(half_space_and_costs(n=12 if PURE else 90)[0], kind)
     K = oracle.gram(X, X, *KERNELS[kernel])
     rows = rows_of(X, kernel)
     some = np.array([7, 3, 11, 3])
@@ -102,7 +93,7 @@ def test_wide_sparse_rows_stay_sparse():
 
 @compiled
 def test_a_budget_is_kept_and_the_longest_unused_rows_go():
-    X, *_ = draw(n=100)
+    X, *_ = half_space_and_costs(n=100)
     rows = rows_of(X, budget=20 * 100 * 8)
     assert rows.capacity == 20
     assert rows.store.nbytes <= 20 * 100 * 8
@@ -118,13 +109,15 @@ def test_a_budget_is_kept_and_the_longest_unused_rows_go():
 
 
 def test_no_budget_keeps_more_than_all_rows_or_fewer_than_a_few():
-    X, *_ = draw(n=30)
+    X, *_ = half_space_and_costs(n=30)
     assert rows_of(X, budget=1e30).capacity == 30
     assert rows_of(X, budget=0).capacity == 16
 
 
 def test_a_matrix_that_is_there_is_not_copied():
-    K = np.asfortranarray(oracle.gram(draw()[0], draw()[0], *KERNELS["rbf"]))
+    K = np.asfortranarray(
+        oracle.gram(half_space_and_costs(N)[0], half_space_and_costs(N)[0], *KERNELS["rbf"])
+    )
     assert np.shares_memory(KernelRows(None, None, 0, K=K).store, K)
 
 
@@ -146,7 +139,7 @@ def test_add_rows(threads, dtype):
 @pytest.mark.pure
 @both
 def test_the_inner_loop_climbs_inside_the_box(bias):
-    X, y, c = draw(n=12 if PURE else 60)
+    X, y, c = half_space_and_costs(n=12 if PURE else 60)
     K = oracle.gram(X, X, *KERNELS["rbf"])
     lower, upper = np.where(y > 0, 0, -c), np.where(y > 0, c, 0)
     beta, e = np.zeros(len(y)), y.copy()
@@ -166,7 +159,7 @@ def test_the_inner_loop_climbs_inside_the_box(bias):
 @pytest.mark.pure
 @both
 def test_newton_steps_end_where_the_dual_is_largest_among_those_inside(bias):
-    X, y, c = draw(n=12 if PURE else 60)
+    X, y, c = half_space_and_costs(n=12 if PURE else 60)
     K = oracle.gram(X, X, *KERNELS["rbf"])
     lower, upper = np.where(y > 0, 0, -c), np.where(y > 0, c, 0)
     middle = np.where(y > 0, c / c[y > 0].sum(), -c / c[y < 0].sum())  # adds up to nothing
@@ -186,7 +179,7 @@ def test_newton_steps_end_where_the_dual_is_largest_among_those_inside(bias):
 
 @pytest.mark.pure
 def test_the_bias_is_the_best_there_is():
-    X, y, c = draw(n=20)
+    X, y, c = half_space_and_costs(n=20)
     rng = np.random.default_rng(1)
     problem = KernelProblem(rows_of(X, "precomputed"), y, c, True)
     for scale in (0.0, 0.1, 1.0):
@@ -213,7 +206,7 @@ def test_a_working_set_has_no_sample_twice():
 @pytest.mark.pure
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "precomputed"])
 def test_the_optimum_of_an_interior_point_method_is_reached(kernel, bias):
-    X, y, c = draw()
+    X, y, c = half_space_and_costs(N)
     K = oracle.gram(X, X, *KERNELS["poly" if kernel == "poly" else "rbf"])
     best = optimum(K, y, c, bias)
     problem, run = solved(rows_of(X, kernel), y, c, bias)
@@ -235,7 +228,7 @@ def test_the_optimum_of_an_interior_point_method_is_reached(kernel, bias):
     ("kind", "dtype"), [(k, np.float64) for k in KINDS[:4]] + [("dense float32", np.float32)]
 )
 def test_every_kind_of_data_and_of_storage(kind, dtype):
-    X, y, c = draw()
+    X, y, c = half_space_and_costs(N)
     best = optimum(oracle.gram(X, X, *KERNELS["rbf"]), y, c, True)
     _, run = solved(rows_of(as_kind(X, kind), dtype=dtype), y, c, True, tol=1e-6, max_iter=500)
     assert run.objective == pytest.approx(best, rel=2e-5 if dtype == np.float32 else 2e-6)
@@ -244,7 +237,7 @@ def test_every_kind_of_data_and_of_storage(kind, dtype):
 @compiled
 @both
 def test_a_small_budget_gives_the_same_optimum(bias):
-    X, y, c = draw(n=200)
+    X, y, c = half_space_and_costs(n=200)
     ample = solved(rows_of(X), y, c, bias, tol=1e-5)[1]
     rows = rows_of(X, budget=0)
     scarce = solved(rows, y, c, bias, tol=1e-5)[1]
@@ -255,7 +248,7 @@ def test_a_small_budget_gives_the_same_optimum(bias):
 @compiled
 @both
 def test_same_bits_for_one_and_two_threads(bias, eager):
-    X, y, c = draw(n=1300, p=9)
+    X, y, c = half_space_and_costs(n=1300, p=9)
     before = nesvm_jit.get_threads()
     found = []
     for threads in (1, before):
@@ -269,7 +262,7 @@ def test_same_bits_for_one_and_two_threads(bias, eager):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6])
 @both
 def test_costs_of_every_size(C, bias):
-    X, y, _ = draw()
+    X, y, _ = half_space_and_costs(N)
     assert solved(rows_of(X), y, np.full(N, C), bias, tol=1e-6)[1].status == "converged"
 
 
@@ -277,7 +270,7 @@ def test_costs_of_every_size(C, bias):
 @both
 @pytest.mark.parametrize("C", [0.1, 1e4])
 def test_equal_rows_of_different_classes(bias, C):
-    X, y, _ = draw(n=80)
+    X, y, _ = half_space_and_costs(n=80)
     X[40:], y[40:] = X[:40], -y[:40]
     assert solved(rows_of(X), y, np.full(80, C), bias)[1].status == "converged"
 
@@ -309,7 +302,7 @@ def test_a_kernel_of_low_rank_at_a_high_cost(bias):
 
 @compiled
 def test_a_run_that_cannot_reach_its_tolerance_ends():
-    X, y, c = draw()
+    X, y, c = half_space_and_costs(N)
     _, run = solved(rows_of(X), y, c, True, tol=0.0)
     assert run.gap < 1e-12
 
@@ -343,7 +336,7 @@ def test_libsvm_is_matched_on_breast_cancer():
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "precomputed"])
 @pytest.mark.parametrize("budget", [AMPLE, 0], ids=["factorised", "iterated"])
 def test_least_squares(kernel, bias, budget):
-    X, y, c = draw()
+    X, y, c = half_space_and_costs(N)
     K = oracle.gram(X, X, *KERNELS["poly" if kernel == "poly" else "rbf"])
     beta, b = oracle.kernel_least_squares(K, y, c, bias)
     best = primal(K, y, c, np.append(beta, b * bias), 2)
@@ -361,7 +354,7 @@ def test_least_squares(kernel, bias, budget):
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3, 1e6])
 @pytest.mark.parametrize("budget", [AMPLE, 1e5], ids=["factorised", "iterated"])
 def test_least_squares_of_every_cost(C, budget):
-    X, y, _ = draw(n=300)
+    X, y, _ = half_space_and_costs(n=300)
     X[150:], y[150:] = X[:150], -y[:150]
     run = least_squares_of(
         rows_of(csr_matrix(X), budget=budget), y, np.full(300, C), True, budget, tol=1e-7
@@ -373,7 +366,7 @@ def test_least_squares_of_every_cost(C, budget):
 @pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
 @pytest.mark.parametrize("n", [40, 300])
 def test_indefinite_kernels_are_refused(model, n):
-    X, y, _ = draw(n=n)
+    X, y, _ = half_space_and_costs(n=n)
     for K in (-X @ X.T, X @ X.T - 3.0 * np.outer(X[:, 0], X[:, 0])):
         with pytest.raises(nesvm_jit.InputError, match="positive semidefinite"):
             nesvm_jit.solve(K, y, model, kernel="precomputed")

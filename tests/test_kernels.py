@@ -15,22 +15,14 @@ from nesvm_jit.matrix import as_matrix, size_of
 from scipy.sparse import csr_matrix
 
 from . import oracle
-from .conftest import KINDS, PURE, as_kind, sparse_normal
+from .conftest import PURE
+from .data import KINDS, as_kind, random_signs, sparse_normal
 
 pytestmark = pytest.mark.pure
 N, P = (40, 7) if PURE else (1500, 37)
 TIGHT = {"rtol": 1e-12, "atol": 1e-10}
 numbers = st.floats(-1e6, 1e6)
 positive = st.floats(1e-3, 1e3)
-
-
-def draw(kind, n=N, p=P, seed=0):
-    """A matrix of this kind, labels, weights w, and row weights with zeros among them."""
-    rng = np.random.default_rng(seed + 1)
-    X = as_kind(sparse_normal(n, p, seed), kind)
-    y = rng.choice([-1.0, 1.0], n)
-    d = rng.random(n) * (rng.random(n) < 0.5)
-    return X, y, 0.2 * rng.standard_normal(p), d
 
 
 @given(arrays(float, 5, elements=numbers), arrays(float, 5, elements=positive), positive)
@@ -55,13 +47,13 @@ def test_hinge_projection_maximises(r, s, mu, other):
 
 
 def test_margins(kind, threads):
-    X, _, w, _ = draw(kind)
+    X, _, w, _ = random_signs(kind, N, P)
     np.testing.assert_allclose(kernels.margins(X, w, 0.5), oracle.margins(X, w, 0.5), **TIGHT)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "square"])
 def test_sweep(kind, threads, loss):
-    X, y, w, d = draw(kind)
+    X, y, w, d = random_signs(kind, N, P)
     args = (y, w, 0.3, d + 0.1, d + 0.5, 0.7, loss)
     expect = oracle.sweep(X, *args)
     for got, want in zip(kernels.sweep(X, *args), expect, strict=True):
@@ -81,7 +73,7 @@ def test_slope_along_a_direction(threads, loss):
 
 @pytest.mark.parametrize("loss", ["hinge", "square"])
 def test_step(kind, loss, threads):
-    X, y, *_ = draw(kind)
+    X, y, *_ = random_signs(kind, N, P)
     rng = np.random.default_rng(2)
     n, p = X.shape
     c, s, centre, f, m = (rng.random(n) + 0.1 for _ in range(5))
@@ -112,7 +104,7 @@ def flat(X):
 
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_dual_epoch(kind, share):
-    X, y, _, d = draw(kind)
+    X, y, _, d = random_signs(kind, N, P)
     n, p = X.shape
     upper = np.where(np.arange(n) % 5, 0.3, 0.0)  # some rows cost nothing
     order = np.random.default_rng(1).permutation(n)
@@ -164,7 +156,7 @@ def test_shuffles_are_fair_and_those_of_their_seed():
 
 
 def test_sweep_where_no_row_or_every_row_is_active(kind):
-    X, y, w, _ = draw(kind)
+    X, y, w, _ = random_signs(kind, N, P)
     none = kernels.sweep(X, y, 0 * w, b=0.0, mu=1e9)
     assert (none.u > 0).all()
     far = kernels.sweep(X[:3] * 0, [1, 1, 1], 0 * w, b=5.0)
@@ -173,7 +165,7 @@ def test_sweep_where_no_row_or_every_row_is_active(kind):
 
 
 def test_accumulate(kind, threads):
-    X, y, _, d = draw(kind)
+    X, y, _, d = random_signs(kind, N, P)
     np.testing.assert_allclose(kernels.accumulate(X, d), oracle.accumulate(X, d), **TIGHT)
     out = oracle.accumulate(X, d)
     new = np.where(y > 0, d, 0.25)
@@ -182,13 +174,13 @@ def test_accumulate(kind, threads):
 
 
 def test_row_norms(kind, threads):
-    X, *_ = draw(kind)
+    X, *_ = random_signs(kind, N, P)
     for got, want in zip(kernels.row_norms(X), oracle.row_norms(X), strict=True):
         np.testing.assert_allclose(got, want, **TIGHT)
 
 
 def test_hessian(kind, threads):
-    X, _, w, d = draw(kind)
+    X, _, w, d = random_signs(kind, N, P)
     np.testing.assert_allclose(kernels.hessian(X, d), oracle.hessian(X, d), **TIGHT)
     np.testing.assert_allclose(kernels.hessian_times(X, d, w), oracle.hessian(X, d) @ w, **TIGHT)
     M, H = as_matrix(X), np.zeros((X.shape[1], X.shape[1]))
@@ -210,7 +202,7 @@ def test_hessian_of_thin_and_thick_sparse_rows(density, threads):
 
 @pytest.mark.skipif(PURE, reason="needs more than one tile and panel: minutes in plain Python")
 def test_hessian_of_many_columns_and_rows():
-    X, _, _, d = draw("dense float64", n=700, p=300)
+    X, _, _, d = random_signs("dense float64", n=700, p=300)
     H = kernels.hessian(X, d + 1)
     np.testing.assert_allclose(H, oracle.hessian(X, d + 1), **TIGHT)
     assert (H == H.T).all()
@@ -225,7 +217,7 @@ def test_gram(kind, threads, kernel, degree, dtype):
     if PURE and threads > 1:
         pytest.skip("no threads in plain Python")
     n = 12 if PURE else 300
-    X, *_ = draw(kind, n=n)
+    X, *_ = random_signs(kind, n, P)
     spec = (kernel, 0.01, 0.5, degree)
     tol = {"rtol": 1e-12, "atol": 1e-12} if dtype == np.float64 else {"rtol": 2e-4, "atol": 2e-5}
     K = kernels.gram(X, None, *spec, dtype=dtype)
@@ -274,7 +266,7 @@ def test_exponential_is_accurate(x):
 @pytest.mark.skipif(PURE, reason="no threads in plain Python")
 @pytest.mark.parametrize("kind", KINDS[:4])
 def test_same_bits_for_one_and_two_threads(kind, eager):
-    X, *_ = draw(kind)
+    X, *_ = random_signs(kind, N, P)
     before = nesvm_jit.get_threads()
     results = {}
     for threads in (1, before):

@@ -15,24 +15,15 @@ from nesvm_jit.machine.multiclass import class_order
 from scipy.sparse import csr_matrix
 
 from . import oracle
+from .data import corners
 from .optima import objective, optimum
 
 MODELS = ("csvm", "lpsvm", "lssvm")
 GAMMA, COEF0, DEGREE = 0.2, 1.0, 2
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 OPTIONS = {"gamma": GAMMA, "coef0": COEF0, "degree": DEGREE}
-ODD_LABELS = (0.5, -3.0, 1e10, 7.0)
 every_kernel = pytest.mark.parametrize("kernel", KERNELS)
 every_model = pytest.mark.parametrize("model", MODELS)
-
-
-def draw(k=3, n=60, p=4, seed=0, labels=ODD_LABELS):
-    """Overlapping classes, the labels in no order."""
-    rng = np.random.default_rng(seed)
-    code = np.r_[np.arange(k), rng.integers(k, size=n - k)]
-    X = rng.standard_normal((n, p)) + 1.5 * np.eye(k, p)[code]
-    X[rng.random((n, p)) < 0.2] = 0.0
-    return X, np.array(labels)[code]
 
 
 def gram(X, Z, kernel):
@@ -101,7 +92,7 @@ def attained(m, model, kernel, X, rows, sign, c, number):
 @every_kernel
 @every_model
 def test_every_sub_problem_is_solved_and_certified(model, kernel, k, multiclass):
-    X, y = draw(k)
+    X, y = corners(k)
     m = fit(X, y, kernel, model=model, C=0.7, tol=1e-6, multiclass=multiclass)
     problems = list(binary_problems(y, class_order(y), multiclass))
     assert len(m.problems) == len(problems)
@@ -121,7 +112,7 @@ def test_every_sub_problem_is_solved_and_certified(model, kernel, k, multiclass)
 
 @pytest.mark.parametrize(("kernel", "multiclass"), [("linear", "ovr"), ("rbf", "ovo")])
 def test_by_default_linear_machines_are_one_against_the_rest_others_of_pairs(kernel, multiclass):
-    X, y = draw(4)
+    X, y = corners(4)
     m = fit(X, y, kernel)
     assert m.record.multiclass == multiclass
     assert len(m.problems) == {"ovr": 4, "ovo": 6}[multiclass]
@@ -131,9 +122,9 @@ def test_by_default_linear_machines_are_one_against_the_rest_others_of_pairs(ker
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_scores_are_those_of_plain_numpy_and_decide(k, multiclass, kernel):
-    X, y = draw(k)
+    X, y = corners(k)
     m = fit(X, y, kernel, multiclass=multiclass)
-    Z, _ = draw(k, n=25, seed=1)
+    Z, _ = corners(k, n=25, seed=1)
     columns = m.record.weights if kernel == "linear" else expansion(m, len(X))
     f = (Z if kernel == "linear" else gram(Z, X, kernel)) @ columns + m.record.bias
     given_Z = gram(Z, X, kernel) if kernel == "precomputed" else Z
@@ -156,7 +147,7 @@ def test_scores_are_those_of_plain_numpy_and_decide(k, multiclass, kernel):
 @every_model
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_a_precomputed_kernel_is_the_kernel(multiclass, model):
-    X, y = draw(3)
+    X, y = corners(3)
     tol = 1e-10 if model == "lpsvm" else 1e-8
     a = fit(X, y, "rbf", model=model, multiclass=multiclass, tol=tol)
     b = fit(X, y, "precomputed", model=model, multiclass=multiclass, tol=tol)
@@ -166,7 +157,7 @@ def test_a_precomputed_kernel_is_the_kernel(multiclass, model):
 
 
 def test_gamma_scale_is_that_of_all_rows_in_every_pair():
-    X, y = draw(3)
+    X, y = corners(3)
     X[y == y[0]] *= 5
     gamma = 1 / (X.shape[1] * X.var())
     for A in (X, csr_matrix(X)):
@@ -177,7 +168,7 @@ def test_gamma_scale_is_that_of_all_rows_in_every_pair():
 
 
 def test_a_machine_without_support_vectors_scores_its_bias(tmp_path):
-    X, y = draw(2)[0], np.tile([0.5, -3.0], 30)
+    X, y = corners(2)[0], np.tile([0.5, -3.0], 30)
     m = fit(X, y, "rbf", model="lpsvm", C=1e-6)
     assert m.n_support == 0
     np.testing.assert_array_equal(m.decision_function(X), np.full(len(X), m.record.bias[0]))
@@ -199,7 +190,7 @@ def test_a_machine_without_support_vectors_scores_its_bias(tmp_path):
     ],
 )
 def test_labels_of_any_value_in_libsvms_order(labels, order):
-    X, y = draw(len(labels), labels=labels)
+    X, y = corners(len(labels), labels=labels)
     m = fit(X, y, "rbf", C=100.0)
     np.testing.assert_array_equal(m.classes, order)
     assert set(m.predict(X)) == set(labels)
@@ -209,7 +200,7 @@ def test_labels_of_any_value_in_libsvms_order(labels, order):
 
 
 def test_the_order_of_classes_may_be_given():
-    X, y = draw(3)
+    X, y = corners(3)
     m = fit(X, y, tol=1e-8)
     turned = fit(X, y, tol=1e-8, classes=m.classes[::-1])
     np.testing.assert_array_equal(turned.classes, m.classes[::-1])
@@ -220,7 +211,7 @@ def test_the_order_of_classes_may_be_given():
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_weights_of_classes_are_weights_of_their_rows(multiclass, kernel):
-    X, y = draw(3)
+    X, y = corners(3)
     weights = {0.5: 3.0, -3.0: 0.2}
     options = {"multiclass": multiclass, "tol": 1e-8}
     rows = np.array([weights.get(label, 1.0) for label in y])
@@ -236,7 +227,7 @@ def test_weights_of_classes_are_weights_of_their_rows(multiclass, kernel):
 @every_kernel
 @every_model
 def test_a_weight_is_so_many_rows(model, kernel):
-    X, y = draw(3)
+    X, y = corners(3)
     weight = np.random.default_rng(1).integers(3, size=len(y)).astype(float)
     rows = np.repeat(np.arange(len(y)), weight.astype(int))
     options = {"model": model, "tol": 1e-8, "classes": class_order(y)}
@@ -257,7 +248,7 @@ def test_a_weight_is_so_many_rows(model, kernel):
 @pytest.mark.parametrize("kernel", ["linear", "poly", "rbf"])
 @every_model
 def test_dense_sparse_and_both_precisions_agree(model, kernel):
-    X, y = draw(3)
+    X, y = corners(3)
     X = X.astype(np.float32).astype(np.float64)
     kinds = [X, csr_matrix(X), X.astype(np.float32), csr_matrix(X.astype(np.float32))]
     tol = 1e-4 if model == "lpsvm" else 1e-6
@@ -276,7 +267,7 @@ def test_dense_sparse_and_both_precisions_agree(model, kernel):
 )
 def test_same_bits_for_one_and_two_threads(kernel, model, monkeypatch):
     monkeypatch.setattr(nesvm_jit.jit, "SMALL_BYTES", 0)
-    X, y = draw(3, n=300 if model == "lpsvm" else 600)
+    X, y = corners(3, n=300 if model == "lpsvm" else 600)
     before = nesvm_jit.get_threads()
     found = []
     try:
@@ -306,7 +297,7 @@ def test_same_bits_for_one_and_two_threads(kernel, model, monkeypatch):
     ],
 )
 def test_limits_are_told_and_leave_a_valid_certificate(multiclass, kernel, limit, status, threads):
-    X, y = draw(3)
+    X, y = corners(3)
     m = fit(X, y, kernel, tol=0.0, C=100.0, multiclass=multiclass, **limit)
     problems = binary_problems(y, m.classes, multiclass)
     for number, (rows, sign) in enumerate(problems):
@@ -320,7 +311,7 @@ def test_limits_are_told_and_leave_a_valid_certificate(multiclass, kernel, limit
 
 def test_a_callback_is_told_which_problem_it_is(threads):
     seen = set()
-    X, y = draw(4)
+    X, y = corners(4)
     fit(X, y, "rbf", callback=lambda row: seen.add((row["problem"], row["problems"])))
     assert seen <= {(k, 6) for k in range(6)}
     assert seen
@@ -328,7 +319,7 @@ def test_a_callback_is_told_which_problem_it_is(threads):
 
 @pytest.mark.parametrize("probability", [False, True])
 def test_the_time_limit_is_that_of_all_that_is_solved(monkeypatch, probability):
-    X, y = draw(3)
+    X, y = corners(3)
     limits, solve = [], nesvm_jit.machine.train.solve_checked
 
     def slowly(X, y, c, settings, start):
@@ -350,7 +341,7 @@ def test_the_time_limit_is_that_of_all_that_is_solved(monkeypatch, probability):
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 def test_interrupted_machines_are_the_best_so_far(multiclass, threads):
-    X, y = draw(4, n=400)
+    X, y = corners(4, n=400)
     hard = {"C": 1e4, "tol": 0.0, "solver": "homotopy", "mu_end": 1e-12, "multiclass": multiclass}
     train(X, y, **{**hard, "max_iter": 2})
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
@@ -397,14 +388,14 @@ def test_interrupted_machines_are_the_best_so_far(multiclass, threads):
     ],
 )
 def test_wrong_arguments_are_one_clear_line(change, message):
-    X, y = draw(3)
+    X, y = corners(3)
     with pytest.raises(InputError, match=message) as e:
         train(**{"X": X, "y": y, **change})
     assert "\n" not in str(e.value)
 
 
 def test_a_machine_to_start_from_must_have_the_same_shape():
-    X, y = draw(4)
+    X, y = corners(4)
     warm = train(X, y)
     cold = train(X, y, tol=1e-6)
     again = train(X, y, tol=1e-6, warm=cold)
@@ -425,7 +416,7 @@ def test_a_machine_to_start_from_must_have_the_same_shape():
 @every_kernel
 @every_model
 def test_a_saved_machine_scores_the_same_bits(tmp_path, model, kernel, k, multiclass, probability):
-    X, y = draw(k, n=40)
+    X, y = corners(k, n=40)
     asked = {"multiclass": multiclass, "probability": probability, "max_iter": 10}
     m = fit(X, y, kernel, model=model, **asked)
     m.save(tmp_path / "m")
@@ -445,7 +436,7 @@ def test_a_saved_machine_scores_the_same_bits(tmp_path, model, kernel, k, multic
 
 @every_kernel
 def test_a_pickled_machine_scores_the_same_bits(kernel):
-    X, y = draw(3)
+    X, y = corners(3)
     m = fit(X, y, kernel)
     Z = given(X, kernel)
     fresh = pickle.loads(pickle.dumps(m))
@@ -460,7 +451,7 @@ def test_a_pickled_machine_scores_the_same_bits(kernel):
 
 
 def test_linear_machines_leave_out_features_that_training_did_not_see():
-    X, y = draw(3)
+    X, y = corners(3)
     m = train(csr_matrix(X), y)
     wide = csr_matrix(np.hstack([X, np.full((len(X), 3), 9.0)]))
     got = m.decision_function(wide)
@@ -472,7 +463,7 @@ def test_linear_machines_leave_out_features_that_training_did_not_see():
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_kernels_count_features_that_training_did_not_see(kernel):
-    X, y = draw(3)
+    X, y = corners(3)
     m = fit(csr_matrix(X), y, kernel)
     beta = expansion(m, len(X))
     wide = np.hstack([X, np.full((len(X), 3), 0.5)])
@@ -486,7 +477,7 @@ def test_kernels_count_features_that_training_did_not_see(kernel):
 
 @every_kernel
 def test_dense_rows_of_another_width_are_refused(kernel):
-    X, y = draw(3)
+    X, y = corners(3)
     m = fit(X, y, kernel)
     width = len(X) if kernel == "precomputed" else 4
     for p in (width - 1, width + 1):
@@ -500,7 +491,7 @@ def test_dense_rows_of_another_width_are_refused(kernel):
 
 
 def test_cross_validation_is_that_of_machines_without_the_fold():
-    X, y = draw(3)
+    X, y = corners(3)
     for kernel in ("linear", "rbf", "precomputed"):
         options = {"kernel": kernel, "tol": 1e-6, **OPTIONS}
         cv = cross_validate(given(X, kernel), y, 4, seed=3, **options)
@@ -516,7 +507,7 @@ def test_cross_validation_is_that_of_machines_without_the_fold():
 
 
 def test_cross_validation_is_the_same_for_the_same_seed():
-    X, y = draw(3)
+    X, y = corners(3)
     a, b = (cross_validate(X, y, 5, seed=7, sample_weight=np.ones(60)) for _ in range(2))
     np.testing.assert_array_equal(a.predicted, b.predicted)
     np.testing.assert_array_equal(a.folds, b.folds)
@@ -537,13 +528,13 @@ def test_cross_validation_is_the_same_for_the_same_seed():
     ],
 )
 def test_folds_that_cannot_be_are_one_clear_line(change, message):
-    X, y = draw(3)
+    X, y = corners(3)
     with pytest.raises(InputError, match=message):
         cross_validate(**{"X": X, "y": y, "n_folds": 5, **change})
 
 
 def test_a_fold_may_lack_a_class_that_has_a_weight():
-    X, y = draw(3)
+    X, y = corners(3)
     y = np.r_[5.0, np.where(y[1:] == 0.5, -3.0, y[1:])]
     cv = cross_validate(X, y, 5, class_weight={5.0: 2.0})
     assert not (cv.predicted == 5.0)[0]
@@ -556,7 +547,7 @@ def test_a_fold_may_lack_a_class_that_has_a_weight():
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_probabilities_sum_to_one_and_follow_the_scores(k, multiclass, kernel):
-    X, y = draw(k)
+    X, y = corners(k)
     m = fit(X, y, kernel, multiclass=multiclass, probability=True)
     p = m.predict_proba(X)
     assert p.shape == (len(X), k)

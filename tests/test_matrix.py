@@ -7,7 +7,7 @@ from nesvm_jit import InputError, kernels
 from nesvm_jit.matrix import Csr, as_matrix
 
 from . import oracle
-from .conftest import sparse_normal
+from .data import sparse_normal
 
 pytestmark = pytest.mark.pure
 A = sparse_normal(30, 8)

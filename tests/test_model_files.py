@@ -11,7 +11,7 @@ import sys
 import time
 import tracemalloc
 from contextlib import redirect_stdout
-from dataclasses import fields, replace
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -23,6 +23,8 @@ from nesvm_jit.files import model_reader, model_rows
 from nesvm_jit.files.model_text import format_of, read_model, write_model
 from nesvm_jit.files.record import ModelRecord, n_problems, pairs_of_classes
 from scipy.sparse import csr_matrix
+
+from .compare import same_record
 
 
 def text_of(record):
@@ -44,27 +46,8 @@ def read(text):
     if isinstance(plain, FormatError):
         assert str(compiled) == str(plain)
         raise plain
-    same_bits(compiled, plain)
+    same_record(compiled, plain)
     return plain
-
-
-def same_bits(a, b):
-    """Whether two records hold the same bits, `extra` as JSON holds it."""
-    for name in (f.name for f in fields(ModelRecord)):
-        x, y = getattr(a, name), getattr(b, name)
-        if name == "extra":
-            assert json.loads(json.dumps(x)) == y
-        elif name == "support" and x is not None:
-            assert x.shape == y.shape
-            assert x.data.tobytes() == y.data.tobytes()
-            np.testing.assert_array_equal(x.indptr, y.indptr)
-            np.testing.assert_array_equal(x.indices, y.indices)
-        elif x is None or y is None or isinstance(x, str):
-            assert x == y, name
-        else:
-            x, y = np.asarray(x), np.asarray(y)
-            assert (x.dtype, x.shape) == (y.dtype, y.shape), name
-            assert x.tobytes() == y.tobytes(), name
 
 
 def grouped(record):
@@ -177,7 +160,7 @@ def records(draw):
 def test_what_is_written_is_read_back_bit_for_bit(record):
     text = text_of(record)
     expected = grouped(record) if format_of(record) == "LIBSVM" else record
-    same_bits(expected, read(text))
+    same_record(expected, read(text))
     assert text_of(read(text)) == text
     assert text.decode("ascii").endswith("}\n")
 
@@ -185,7 +168,7 @@ def test_what_is_written_is_read_back_bit_for_bit(record):
 @given(records())
 def test_carriage_returns_and_trailing_blank_lines_change_nothing(record):
     text = text_of(record)
-    same_bits(read(text), read(text.replace(b"\n", b"\r\n") + b"\r\n \n"))
+    same_record(read(text), read(text.replace(b"\n", b"\r\n") + b"\r\n \n"))
 
 
 def linear(k=2, multiclass="ovr", p=3, **more):
@@ -266,7 +249,7 @@ def test_each_record_is_written_in_the_format_that_can_hold_it(name):
 def test_format_at_the_edges(record, expected):
     assert format_of(record) == expected
     again = read(text_of(record))
-    same_bits(grouped(record) if expected == "LIBSVM" else record, again)
+    same_record(grouped(record) if expected == "LIBSVM" else record, again)
 
 
 def test_the_text_is_that_of_liblinear_and_libsvm():
@@ -315,7 +298,7 @@ def test_extra_takes_numpy_values_and_refuses_what_json_cannot_hold():
 @pytest.mark.parametrize("name", ["a.model", "a.gz", "a.bz2", "a.xz"])
 def test_files_plain_and_compressed(tmp_path, name):
     write_model(tmp_path / name, SAMPLES["LIBLINEAR, two classes"])
-    same_bits(SAMPLES["LIBLINEAR, two classes"], read_model(str(tmp_path / name)))
+    same_record(SAMPLES["LIBLINEAR, two classes"], read_model(str(tmp_path / name)))
     assert os.listdir(tmp_path) == [name]
 
 
@@ -634,7 +617,7 @@ def test_mutated_files_are_read_or_refused(record):
             again, message = None, str(e)
         assert message.isprintable(), text
         if again is not None:
-            same_bits(again, read(text_of(again)))
+            same_record(again, read(text_of(again)))
 
 
 # ---------------------------------------------------------------- the peers
@@ -692,7 +675,7 @@ def test_models_of_liblinear_score_here_as_there(liblinear, tmp_path, solver, k,
         f = 1 / (1 + np.exp(A * f + B))
         f = np.hstack([f, 1 - f]) if k == 2 else f / f.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(f, values, rtol=1e-10, atol=1e-12)
-    same_bits(record, read(text_of(record)))
+    same_record(record, read(text_of(record)))
 
 
 @pytest.mark.parametrize("solver", [11, 12, 13, 21])
@@ -752,7 +735,7 @@ def test_models_of_libsvm_score_here_as_there(svm, tmp_path, kind, k, kernel):
     np.testing.assert_array_equal(labels_of(record, Z), labels)
     assert (record.probability is not None) == ("-b 1" in kind)
     assert format_of(record) == "LIBSVM"
-    same_bits(record, read(text_of(record)))
+    same_record(record, read(text_of(record)))
 
 
 @pytest.mark.parametrize("kind", ["-s 2", "-s 3", "-s 4"])

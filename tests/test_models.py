@@ -10,7 +10,7 @@ from nesvm_jit.models.base import balanced_in_box
 from nesvm_jit.models.problem import problem_in_memory
 
 from . import oracle
-from .conftest import sparse_normal
+from .data import sparse_normal
 from .optima import objective
 
 SMOOTHINGS = [Smoothing(0.3, 0.7), Smoothing(5.0, 5.0), Smoothing(1e-3, 1e-2)]

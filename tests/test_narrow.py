@@ -9,6 +9,8 @@ from nesvm_jit.matrix import as_matrix, as_scipy, row_slice
 from nesvm_jit.narrow import narrowed
 from scipy.sparse import csr_matrix
 
+from .data import first_column_decides
+
 FAR = 4_000_000_000
 
 
@@ -19,14 +21,8 @@ def wide(X, columns, p=FAR):
     return csr_matrix((X.data, index, X.indptr.astype(np.int64)), (X.shape[0], p))
 
 
-def draw(n=60, p=4):
-    rng = np.random.default_rng(3)
-    X = rng.standard_normal((n, p))
-    return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
-
-
 def test_columns_are_renumbered_together_and_slices_too():
-    X, _ = draw()
+    X, _ = first_column_decides()
     columns = [3, 70, 10**6, FAR - 1]
     A, B = as_matrix(wide(X, columns)), as_matrix(wide(X[:5, :2], columns[:2]))
     (a, b), kept = narrowed(row_slice(A, 10, 20), B)
@@ -36,7 +32,7 @@ def test_columns_are_renumbered_together_and_slices_too():
 
 
 def test_full_and_dense_matrices_stay():
-    X, _ = draw()
+    X, _ = first_column_decides()
     for matrix in (as_matrix(X), as_matrix(csr_matrix(X))):
         (same,), kept = narrowed(matrix)
         assert same is matrix
@@ -45,7 +41,7 @@ def test_full_and_dense_matrices_stay():
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
 def test_a_far_column_changes_nothing_and_costs_little(kernel):
-    X, y = draw()
+    X, y = first_column_decides()
     p = 3_000_000 if kernel == "linear" else FAR  # w itself has p entries
     far = wide(X, [0, 5, 9, p - 1], p)
     options = {"kernel": kernel, "C": 1.0, "tol": 1e-6, "gamma": 0.25}
@@ -64,7 +60,7 @@ def test_a_far_column_changes_nothing_and_costs_little(kernel):
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_rows_with_a_far_column_are_scored(kernel):
-    X, y = draw()
+    X, y = first_column_decides()
     m = train(csr_matrix(X), y, kernel=kernel)
     far = wide(np.hstack([X[:3], np.ones((3, 1))]), [0, 1, 2, 3, FAR - 1])
     got = m.decision_function(far)

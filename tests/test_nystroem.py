@@ -12,14 +12,7 @@ from scipy.sparse import csr_matrix
 
 from . import oracle
 from .commands import data_file, done, refused
-
-
-def draw(n=200, p=3, k=2):
-    rng = np.random.default_rng(1)
-    X = rng.standard_normal((n, p))
-    return X, np.digitize(
-        np.linalg.norm(X, axis=1), np.quantile(np.linalg.norm(X, axis=1), np.arange(1, k) / k)
-    ) + 1.0
+from .data import shells
 
 
 @pytest.mark.parametrize(
@@ -27,7 +20,7 @@ def draw(n=200, p=3, k=2):
 )
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
 def test_with_every_row_a_landmark_products_are_the_kernel(kernel, make):
-    X, _ = draw(n=40)
+    X, _ = shells(n=40)
     settings = Settings(kernel=kernel, gamma=0.3, coef0=1.0, approx="nystroem", landmarks=100)
     marks, features = nystroem(as_matrix(make(X)), settings)
     K = oracle.gram(X, X, kernel, 0.3, 1.0, 3)
@@ -37,7 +30,7 @@ def test_with_every_row_a_landmark_products_are_the_kernel(kernel, make):
 
 
 def test_landmarks_are_those_of_the_seed():
-    X = as_matrix(draw()[0])
+    X = as_matrix(shells()[0])
     drawn = [
         nystroem(X, Settings(kernel="rbf", approx="nystroem", landmarks=20, seed=seed))[0].numbers
         for seed in (0, 0, 1)
@@ -49,7 +42,7 @@ def test_landmarks_are_those_of_the_seed():
 
 @pytest.mark.parametrize("model", ["csvm", "lssvm"])
 def test_with_every_row_a_landmark_the_machine_is_the_exact_one(model):
-    X, y = draw(n=60)
+    X, y = shells(n=60)
     options = {"kernel": "rbf", "gamma": 0.5, "C": 3.0, "tol": 1e-7}
     exact = train(X, y, model, **options)
     near = train(X, y, model, approx="nystroem", landmarks=60, **options)
@@ -60,7 +53,7 @@ def test_with_every_row_a_landmark_the_machine_is_the_exact_one(model):
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
 @pytest.mark.parametrize("k", [2, 4])
 def test_machines_classify_and_survive_their_file(tmp_path, k, multiclass):
-    X, y = draw(n=600, k=k)
+    X, y = shells(n=600, k=k)
     options = {"kernel": "rbf", "gamma": 0.5, "C": 10.0, "multiclass": multiclass}
     m = train(X, y, approx="nystroem", landmarks=80, probability=True, **options)
     assert m.gap <= 1e-3
@@ -74,7 +67,7 @@ def test_machines_classify_and_survive_their_file(tmp_path, k, multiclass):
 
 
 def test_what_cannot_be_is_refused():
-    X, y = draw()
+    X, y = shells()
     with pytest.raises(InputError, match="approx is for poly and rbf"):
         train(X, y, approx="nystroem")
     with pytest.raises(InputError, match="approx must be one of"):
@@ -105,7 +98,7 @@ def test_as_an_estimator():
     pytest.importorskip("sklearn")
     from nesvm_jit import NESVC
 
-    X, y = draw(n=400, k=3)
+    X, y = shells(n=400, k=3)
     m = NESVC(kernel="rbf", gamma=0.5, C=10.0, approx="nystroem", landmarks=60).fit(X, y)
     assert m.score(X, y) > 0.9
     assert m.support_vectors_.shape == (60, 3)

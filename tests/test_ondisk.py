@@ -15,6 +15,8 @@ from nesvm_jit.files import ondisk, ondisk_format, sealed
 from nesvm_jit.files.ondisk import Buffers, is_matrix
 from nesvm_jit.matrix import as_matrix, row_slice
 
+from .compare import same_rows
+
 ROWS = 300
 TEXT = b"# head\n" + b"".join(
     b"%d %s # x\n" % (i % 3 - 1, b" ".join(b"%d:%d.5" % (j, i) for j in range(1, i % 7 + 1)))
@@ -34,17 +36,6 @@ def folder(tmp_path):
 def rows(tmp_path, folder):
     X, y = read_libsvm(tmp_path / "text")
     return as_matrix(X), y
-
-
-def same(got, expected):
-    """The same rows in the same types, wherever the arrays start."""
-    first, last = int(expected.indptr[0]), int(expected.indptr[-1])
-    for name in ("data", "indices", "indptr"):
-        a, b = getattr(got, name), getattr(expected, name)
-        assert a.dtype == b.dtype
-        assert not a.flags.writeable
-        np.testing.assert_array_equal(a, b - b[0] if name == "indptr" else b[first:last])
-    assert got.n_cols == expected.n_cols
 
 
 def rewrite(folder, **changes):
@@ -104,7 +95,7 @@ def test_facts(folder, rows):
 
 @pytest.mark.parametrize("span", [(0, ROWS), (0, 0), (ROWS, ROWS), (17, 18), (10, 250), (7, 8)])
 def test_any_range_is_that_range(folder, rows, span):
-    same(open_matrix(folder).read(*span), row_slice(rows[0], *span))
+    same_rows(open_matrix(folder).read(*span), row_slice(rows[0], *span))
 
 
 @pytest.mark.parametrize("span", [(-1, 2), (3, 2), (0, ROWS + 1), (0.5, 2), ("0", 1), (None, 1)])
@@ -118,8 +109,8 @@ def test_buffers_are_used_again(folder, rows):
     first = M.read(0, 200, buffers)
     again = M.read(200, 300, buffers)
     assert np.shares_memory(first.data, again.data)
-    same(again, row_slice(rows[0], 200, 300))
-    same(M.read(0, 300, buffers), rows[0])
+    same_rows(again, row_slice(rows[0], 200, 300))
+    same_rows(M.read(0, 300, buffers), rows[0])
 
 
 @pytest.mark.parametrize("reuse", [False, True])
@@ -129,7 +120,7 @@ def test_blocks_are_the_matrix(folder, rows, size, reuse):
     at = 0
     for lo, hi, X in M.blocks(size, reuse):
         assert lo == at < hi
-        same(X, row_slice(rows[0], lo, hi))
+        same_rows(X, row_slice(rows[0], lo, hi))
         assert hi == lo + 1 or len(X.data) * 12 + (hi - lo) * 12 <= size
         at = hi
     assert at == ROWS
@@ -180,19 +171,19 @@ def test_without_positioned_reads(folder, rows, monkeypatch):
     monkeypatch.delattr(os, "preadv")
     monkeypatch.setattr(ondisk_format, "PIECE_BYTES", 64)
     M = open_matrix(folder)
-    same(M.read(3, ROWS), row_slice(rows[0], 3, ROWS))
+    same_rows(M.read(3, ROWS), row_slice(rows[0], 3, ROWS))
     M.verify()
 
 
 def test_a_matrix_travels_to_another_process_by_name(folder, rows):
-    same(pickle.loads(pickle.dumps(open_matrix(folder))).read(0, ROWS), rows[0])
+    same_rows(pickle.loads(pickle.dumps(open_matrix(folder))).read(0, ROWS), rows[0])
 
 
 def test_an_open_matrix_outlives_its_folder(tmp_path, folder, rows):
     M = open_matrix(folder)
     (tmp_path / "text").write_bytes(b"1 1:1\n")
     convert(tmp_path / "text", folder)
-    same(M.read(0, ROWS), rows[0])
+    same_rows(M.read(0, ROWS), rows[0])
     assert open_matrix(folder).n_rows == 1
 
 

@@ -18,11 +18,13 @@ from nesvm_jit.pages.plots import format_of, plot, plot_path
 from nesvm_jit.pages.trace import write_trace
 from nesvm_jit.solvers.run import COLUMNS
 
-from .commands import blobs, data_file, done, refused
+from .commands import data_file, done, folder_with, kernel_text, refused
+from .data import blobs
 from .path_facts import path_facts
 
 SECONDS = {"read": 0.1, "solve": 0.2, "write": 0.3, "total": 0.6}
 LIMIT = 500_000  # bytes of a page
+here = folder_with(two=blobs(), three=blobs((0.5, 1e3, -2)))
 SIGNATURES = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}
 
 
@@ -392,14 +394,6 @@ def test_a_path_that_was_ended_says_so():
 # ---------------------------------------------------------------- the command line
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    data_file(tmp_path / "two")
-    data_file(tmp_path / "three", labels=(0.5, 1e3, -2))
-    return tmp_path
-
-
 def test_train_writes_page_and_trace(here):
     facts = json.loads(done("train", "--json", "--html", "a.html", "--trace", "a.csv", "three").out)
     assert (here / "a.html").read_text().startswith("<!DOCTYPE html>")
@@ -413,8 +407,6 @@ def test_train_writes_page_and_trace(here):
 
 
 def test_precomputed_kernels_have_pages_too(here):
-    from .commands import kernel_text
-
     X, y = blobs(n=20)
     (here / "K").write_text(kernel_text(X @ X.T, y))
     done("train", "-t", "precomputed", "--html", "K.html", "K")

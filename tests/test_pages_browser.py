@@ -7,7 +7,7 @@ from nesvm_jit.pages.html import page
 from nesvm_jit.pages.paths import path_document
 from nesvm_jit.pages.pictures import training_document
 
-from .commands import blobs
+from .data import blobs
 from .path_facts import path_facts
 
 pytestmark = [

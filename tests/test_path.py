@@ -11,7 +11,7 @@ from nesvm_jit.selection.grid import cost_grid, gamma_grid
 from nesvm_jit.selection.scores import SCORES, all_scores
 from scipy.sparse import csr_matrix
 
-from .commands import blobs
+from .data import blobs
 
 TWO, THREE = (1, -1), (0.5, 1e3, -2)
 

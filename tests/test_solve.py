@@ -15,19 +15,11 @@ from nesvm_jit.solvers import Limits, Method, Run, nesvm
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
-from .conftest import sparse_normal
+from .data import half_space, sparse_normal
 from .optima import objective, optimum
 
 MODEL_NAMES = sorted(MODELS)
 WEIGHTS = {-1: 0.5, 1: 2.0}
-
-
-def draw(n=40, p=5, seed=0, noise=1.0):
-    rng = np.random.default_rng(seed)
-    X = sparse_normal(n, p, seed, density=0.7)
-    y = np.sign(X @ rng.standard_normal(p) + noise * rng.standard_normal(n) + 0.5)
-    y[:2] = [-1, 1]
-    return X, np.where(y == 0, 1.0, y)
 
 
 def costs(y, C, class_weight=None):
@@ -58,7 +50,7 @@ def engine(request, monkeypatch):
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_the_optimum_of_independent_solvers_is_reached(engine, model, bias, class_weight):
-    X, y = draw()
+    X, y = half_space()
     best = optimum(model, X, y, costs(y, 0.7, class_weight), bias)
     s = solve(X, y, model, C=0.7, bias=bias, tol=2e-7, class_weight=class_weight, max_iter=400_000)
     assert s.objective == pytest.approx(best, rel=1e-6)
@@ -71,7 +63,7 @@ def test_the_optimum_of_independent_solvers_is_reached(engine, model, bias, clas
 @pytest.mark.parametrize("solver", ["nesvm", "homotopy"])
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_the_papers_solvers_come_near_the_optimum_as_mu_falls(model, solver):
-    X, y = draw()
+    X, y = half_space()
     best = optimum(model, X, y, costs(y, 1.0), True)
     errors = [
         solve(X, y, model, solver=solver, mu=mu, mu_end=mu, epsilon=1e-6, tol=0).objective / best
@@ -86,7 +78,7 @@ def test_certificates_are_never_violated(engine):
     rng = np.random.default_rng(0)
     for seed in range(1000):
         n, p = int(rng.integers(2, 12)), int(rng.integers(1, 5))
-        X, y = draw(n, p, seed, noise=rng.choice([0.0, 1.0, 10.0]))
+        X, y = half_space(n, p, seed, noise=rng.choice([0.0, 1.0, 10.0]))
         X *= rng.choice([1e-2, 1.0, 1e2])
         model, bias = MODEL_NAMES[seed % 3], bool(seed % 2)
         C = float(10.0 ** rng.uniform(-3, 2))
@@ -125,7 +117,7 @@ def real_data():
 
 @pytest.mark.parametrize("kind", ["paper", "tight"])
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-@pytest.mark.parametrize("data", [draw, real_data], ids=["random", "real"])
+@pytest.mark.parametrize("data", [half_space, real_data], ids=["random", "real"])
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data, bias, kind):
     X, y = data()
@@ -148,7 +140,7 @@ def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data,
 
 
 def test_the_iterates_are_the_papers():
-    X, y = draw()
+    X, y = half_space()
     smoothing = Smoothing(1.0, 1.0)
     problem = problem_in_memory(as_matrix(X), y, np.ones(len(y)), MODELS["csvm"](), True)
     L = problem.lipschitz("paper", smoothing)
@@ -174,7 +166,7 @@ def test_the_papers_least_squares_constant_diverges_and_ours_does_not(monkeypatc
 
 
 def test_stopping_rule_and_one_pass_a_round():
-    X, y = draw(n=200)
+    X, y = half_space(n=200)
     s = solve(X, y, solver="nesvm", bias=False, epsilon=1e-3, tol=0)
     F = s.history["smoothed"]
     assert abs(F[-1] - F[-2]) < 1e-3
@@ -184,7 +176,7 @@ def test_stopping_rule_and_one_pass_a_round():
 
 
 def test_the_schedules_fall_as_they_say():
-    X, y = draw()
+    X, y = half_space()
 
     def stages(**options):
         mu = solve(X, y, solver="homotopy", mu_start=4.0, mu_end=0.5, tol=0, **options).history[
@@ -211,14 +203,14 @@ def test_the_schedules_fall_as_they_say():
     ],
 )
 def test_options_beyond_the_paper_lead_to_the_same_optimum(options):
-    X, y = draw()
+    X, y = half_space()
     best = optimum("csvm", X, y, costs(y, 1.0), False)
     s = solve(X, y, solver="homotopy", bias=False, mu_end=0.02, epsilon=1e-6, tol=1e-4, **options)
     assert s.objective == pytest.approx(best, rel=2e-2)
 
 
 def test_a_constant_that_is_too_small_is_found_out(monkeypatch):
-    X, y = draw()
+    X, y = half_space()
     monkeypatch.setattr(LinearProblem, "_largest_eigenvalue", lambda *_: 1e-3)
     s = solve(X, y, solver="nesvm", lipschitz="tight", mu=0.5, epsilon=1e-9, tol=0)
     F = solve(X, y, solver="nesvm", mu=0.5, epsilon=1e-9, tol=0).history["smoothed"].min()
@@ -226,7 +218,7 @@ def test_a_constant_that_is_too_small_is_found_out(monkeypatch):
 
 
 def test_a_warm_start_saves_rounds(engine):
-    X, y = draw(n=200)
+    X, y = half_space(n=200)
     cold = solve(X, y, tol=1e-4)
     dual = {} if engine == "homotopy" else {"alpha0": cold.alpha}
     warm = solve(X, y, tol=1e-4, w0=cold.w, b0=cold.b, **dual)
@@ -235,7 +227,7 @@ def test_a_warm_start_saves_rounds(engine):
 
 
 def test_a_warm_start_from_another_cost():
-    X, y = draw(n=2000, p=40)
+    X, y = half_space(n=2000, p=40)
     before = solve(X, y, C=1.0, bias=False)
     cold = solve(X, y, C=1.2, bias=False, solver="newton")
     for start in ({"w0": before.w}, {"w0": before.w, "alpha0": 1.2 * before.alpha}):
@@ -250,7 +242,7 @@ def test_a_warm_start_from_another_cost():
 
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_same_bits_for_one_and_two_threads(engine, model, eager):
-    X, y = draw(n=3000, p=20)
+    X, y = half_space(n=3000, p=20)
     before = nesvm_jit.get_threads()
     results = []
     for threads in (1, before):
@@ -263,7 +255,7 @@ def test_same_bits_for_one_and_two_threads(engine, model, eager):
 
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_dense_sparse_and_both_precisions_agree(engine, model):
-    X, y = draw(n=300, p=8)
+    X, y = half_space(n=300, p=8)
     X = X.astype(np.float32).astype(np.float64)
     kinds = [X, csr_matrix(X), X.astype(np.float32), csr_matrix(X.astype(np.float32))]
     results = [solve(A, y, model, max_iter=50).objective for A in kinds]
@@ -274,7 +266,7 @@ def test_dense_sparse_and_both_precisions_agree(engine, model):
 
 
 def test_auto_says_which_engine_finished_and_why():
-    X, y = draw(n=3000, p=30)
+    X, y = half_space(n=3000, p=30)
     small, large = (solve(X, y, C=C, bias=False, tol=1e-2) for C in (1e-5, 1e3))
     assert (small.solver, large.solver) == ("coordinate", "newton")
     assert "sufficed" in small.why
@@ -290,7 +282,7 @@ def test_auto_says_which_engine_finished_and_why():
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_newton_goes_on_where_coordinate_steps_stopped(bias):
-    X, y = draw(n=3000, p=30)
+    X, y = half_space(n=3000, p=30)
     best = solve(X, y, C=10.0, bias=bias, solver="newton", tol=1e-9).objective
     s = solve(X, y, C=10.0, bias=bias, tol=1e-7)
     assert s.solver == "newton"
@@ -314,7 +306,7 @@ def test_lpsvm_has_exact_zeros(bias, tol):
 
 
 def test_limits_and_callback():
-    X, y = draw(n=200)
+    X, y = half_space(n=200)
     hard = {"C": 100.0, "tol": 1e-9}
     assert solve(X, y, max_iter=7, **hard).status == "iteration_limit"
     assert solve(X, y, max_iter=7, **hard).n_iter == 7
@@ -329,7 +321,7 @@ def test_limits_and_callback():
 
 
 def test_the_history_bounds_only_improve():
-    X, y = draw(n=200)
+    X, y = half_space(n=200)
     h = solve(X, y, tol=1e-4).history
     assert (np.diff(h["dual"]) >= 0).all()
     assert (np.diff(h["gap"]) <= 0).all()
@@ -338,7 +330,7 @@ def test_the_history_bounds_only_improve():
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_interrupted_runs_return_the_best_point():
-    X, y = draw(n=2000)
+    X, y = half_space(n=2000)
     solve(X, y, max_iter=2)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
@@ -349,7 +341,7 @@ def test_interrupted_runs_return_the_best_point():
 
 
 def test_interrupted_before_the_first_round(monkeypatch):
-    X, y = draw()
+    X, y = half_space()
 
     def interrupt(*_):
         raise KeyboardInterrupt
@@ -383,7 +375,7 @@ HOSTILE = {
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @pytest.mark.parametrize("model", MODEL_NAMES)
 def test_hostile_data_give_finite_results_with_a_valid_certificate(engine, model, bias, case, C):
-    X, y = HOSTILE[case](*draw())
+    X, y = HOSTILE[case](*half_space())
     for solver in ("nesvm", "auto"):
         s = solve(X, y, model, C=C, bias=bias, solver=solver, max_iter=100)
         assert np.isfinite(s.w).all()
@@ -442,13 +434,13 @@ def test_hostile_data_give_finite_results_with_a_valid_certificate(engine, model
     ],
 )
 def test_wrong_arguments_are_one_clear_line(change, message):
-    X, y = draw()
+    X, y = half_space()
     with pytest.raises(InputError, match=message):
         solve(**{"X": X, "y": y, **change})
 
 
 def test_weights_are_costs():
-    X, y = draw()
+    X, y = half_space()
     weights = np.where(y > 0, 3.0, 1.0)
     a = solve(X, y, sample_weight=weights, tol=1e-5)
     b = solve(X, y, class_weight={1: 3.0}, tol=1e-5)

@@ -18,6 +18,7 @@ from nesvm_jit import FormatError, InputError, read_libsvm
 from nesvm_jit.files.stream import libsvm_blocks
 from scipy.sparse import vstack
 
+from .compare import same_matrix_and_labels
 from .conftest import PURE
 
 pytestmark = pytest.mark.pure
@@ -34,13 +35,6 @@ def joined(source, **options):
     for X, _ in blocks:
         X.resize(X.shape[0], width)
     return vstack([X for X, _ in blocks], format="csr"), np.concatenate([y for _, y in blocks])
-
-
-def same(got, expected):
-    for name in ("shape", "data", "indices", "indptr"):
-        np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name))
-    assert got[0].dtype == expected[0].dtype
-    assert got[1].tobytes() == expected[1].tobytes()
 
 
 class Trickle:
@@ -75,7 +69,9 @@ broken = st.sampled_from([b"x", b"1 2:1 1:2", b"1 0:1", b"1 1:nan", b"\xef\xbb\x
 def test_blocks_together_are_the_file(lines, ended, size, kind, dtype):
     text = b"\n".join([*lines, b"1 1:1"]) + b"\n" * ended
     expected = read_libsvm(io.BytesIO(text), dtype=dtype)
-    same(joined(io.BytesIO(PACK[kind](text)), block_bytes=size, dtype=dtype), expected)
+    same_matrix_and_labels(
+        joined(io.BytesIO(PACK[kind](text)), block_bytes=size, dtype=dtype), expected
+    )
 
 
 @given(st.lists(line), broken, st.lists(st.one_of(line, broken)), st.integers(1, 100))
@@ -131,10 +127,10 @@ def test_files_of_several_members_that_arrive_in_drops(tmp_path, kind):
     packed = pack(TEXT[:500]) + pack(TEXT[500:501]) + pack(TEXT[501:])
     expected = read_libsvm(io.BytesIO(TEXT))
     (tmp_path / "a").write_bytes(packed)
-    same(joined(Trickle(packed), block_bytes=100), expected)
-    same(joined(tmp_path / "a", block_bytes=100), expected)
+    same_matrix_and_labels(joined(Trickle(packed), block_bytes=100), expected)
+    same_matrix_and_labels(joined(tmp_path / "a", block_bytes=100), expected)
     with open(tmp_path / "a", "rb", buffering=0) as f:
-        same(joined(f, block_bytes=1), expected)
+        same_matrix_and_labels(joined(f, block_bytes=1), expected)
         assert not f.closed
 
 
@@ -216,7 +212,9 @@ def test_a_pipe_and_standard_input(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with ThreadPoolExecutor(1) as pool:
         pool.submit((tmp_path / "pipe").write_bytes, TEXT)
-        same(joined(tmp_path / "pipe", block_bytes=64), read_libsvm(io.BytesIO(TEXT)))
+        same_matrix_and_labels(
+            joined(tmp_path / "pipe", block_bytes=64), read_libsvm(io.BytesIO(TEXT))
+        )
 
 
 def test_standard_input_as_python_has_it(monkeypatch):

@@ -6,23 +6,16 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
 from nesvm_jit.models import blocks
-from scipy.sparse import random_array
 
 from tests.commands import done, refused
+from tests.compare import same_machine
+from tests.data import sparse_scores
 
 ENGINES = ("nesvm", "homotopy", "newton")
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    monkeypatch.setattr(blocks, "BLOCK_BYTES", 5_000)
-
-
-def draw(n=400, p=12, classes=2, seed=0):
-    rng = np.random.default_rng(seed)
-    X = random_array((n, p), density=0.3, format="csr", rng=rng)
-    score = X @ rng.standard_normal((p, classes)) + 0.3 * rng.standard_normal((n, classes))
-    return X, score.argmax(axis=1) + 1.0
+def same_bits(a, b):
+    same_machine(a, b, leaving_out=("seconds", "why"))
 
 
 def on_disk(tmp_path, X, y, **options):
@@ -31,36 +24,29 @@ def on_disk(tmp_path, X, y, **options):
     return open_matrix(tmp_path / "matrix")
 
 
-def same(a, b):
-    assert np.array_equal(a.record.weights, b.record.weights)
-    assert np.array_equal(a.record.bias, b.record.bias)
-    for mine, other in zip(a.problems, b.problems, strict=True):
-        assert {**mine, "seconds": 0, "why": ""} == {**other, "seconds": 0, "why": ""}
-
-
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
 @pytest.mark.parametrize("solver", ENGINES)
 def test_the_same_bits_as_in_memory(tmp_path, small_blocks, solver, model, bias):
-    X, y = draw()
+    X, y = sparse_scores()
     options = {"model": model, "solver": solver, "bias": bias, "max_iter": 300}
     matrix = on_disk(tmp_path, X, y)
-    same(train(matrix, **options), train(X, y, **options))
+    same_bits(train(matrix, **options), train(X, y, **options))
 
 
 def test_the_same_bits_in_one_block(tmp_path):
-    X, y = draw()
+    X, y = sparse_scores()
     for bias in (False, True):
         options = {"solver": "newton", "bias": bias}
-        same(train(on_disk(tmp_path, X, y), **options), train(X, y, **options))
+        same_bits(train(on_disk(tmp_path, X, y), **options), train(X, y, **options))
 
 
 def test_the_same_bits_in_single_precision_and_for_several_classes(tmp_path, small_blocks):
-    X, y = draw(classes=3)
+    X, y = sparse_scores(classes=3)
     matrix = on_disk(tmp_path, X, y, dtype=np.float32)
     options = {"solver": "newton", "class_weight": {1.0: 2.0}, "C": 5.0}
-    same(train(matrix, **options), train(X.astype(np.float32), y, **options))
-    same(
+    same_bits(train(matrix, **options), train(X.astype(np.float32), y, **options))
+    same_bits(
         train(matrix, solver="newton", class_weight="balanced"),
         train(X.astype(np.float32), y, solver="newton", class_weight="balanced"),
     )
@@ -69,13 +55,13 @@ def test_the_same_bits_in_single_precision_and_for_several_classes(tmp_path, sma
 @pytest.mark.parametrize("p", [12, 2100], ids=["narrow", "wide"])
 def test_auto_certifies(tmp_path, monkeypatch, p):
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 200 * p)
-    m = train(on_disk(tmp_path, *draw(p=p)), tol=1e-5)
+    m = train(on_disk(tmp_path, *sparse_scores(p=p)), tol=1e-5)
     assert m.gap <= 1e-5
     assert m.problems[0]["solver"] == "newton"
 
 
 def test_a_pass_reads_the_matrix_once(tmp_path, small_blocks, monkeypatch):
-    X, y = draw()
+    X, y = sparse_scores()
     matrix = on_disk(tmp_path, X, y)
     read, real = [], type(matrix).read
     monkeypatch.setattr(
@@ -87,7 +73,7 @@ def test_a_pass_reads_the_matrix_once(tmp_path, small_blocks, monkeypatch):
 
 
 def test_nystroem_of_rows_on_disk(tmp_path, small_blocks):
-    X, y = draw(classes=3)
+    X, y = sparse_scores(classes=3)
     options = {"kernel": "rbf", "gamma": 0.5, "approx": "nystroem", "landmarks": 50, "C": 10.0}
     m = train(on_disk(tmp_path, X, y), **options)
     near = train(X, y, multiclass="ovr", **options)
@@ -96,7 +82,7 @@ def test_nystroem_of_rows_on_disk(tmp_path, small_blocks):
 
 
 def test_asked_to_stop_it_keeps_what_it_has(tmp_path, small_blocks):
-    X, y = draw(classes=3)
+    X, y = sparse_scores(classes=3)
     asked = []
 
     def stop(row):
@@ -120,20 +106,20 @@ def test_asked_to_stop_it_keeps_what_it_has(tmp_path, small_blocks):
     ],
 )
 def test_what_needs_memory_is_refused(tmp_path, options, what):
-    matrix = on_disk(tmp_path, *draw())
+    matrix = on_disk(tmp_path, *sparse_scores())
     with pytest.raises(InputError, match=what):
         train(matrix, **options)
 
 
 def test_one_class_is_refused(tmp_path):
-    X, y = draw()
+    X, y = sparse_scores()
     with pytest.raises(InputError, match="at least 2 classes, got 1"):
         train(on_disk(tmp_path, X, np.ones_like(y)))
 
 
 def test_on_the_command_line(tmp_path, monkeypatch, small_blocks):
     monkeypatch.chdir(tmp_path)
-    on_disk(tmp_path, *draw())
+    on_disk(tmp_path, *sparse_scores())
     facts = json.loads(done("train", "--stream", "--json", "matrix").out)
     assert facts["gap"] <= 1e-3
     assert facts["solver"] == "newton"
@@ -161,7 +147,7 @@ def test_memory_is_what_the_process_may_have(monkeypatch):
 
 
 def test_a_path_along_rows_on_disk(tmp_path, small_blocks):
-    X, y = draw(classes=3)
+    X, y = sparse_scores(classes=3)
     matrix = on_disk(tmp_path, X, y)
     options = {"costs": (0.1, 1.0), "folds": 3, "solver": "newton"}
     there, here = path(matrix, **options), path(X, y, **options)
