@@ -19,17 +19,11 @@ from nesvm_jit.solvers.least_squares import least_squares
 from scipy.special import expit
 
 from . import oracle
-
-
-def ring(n=60, p=4, seed=0):
-    """Two classes that no plane parts."""
-    rng = np.random.default_rng(seed)
-    X = rng.standard_normal((n, p))
-    return X, np.where(np.linalg.norm(X, axis=1) + 0.3 * rng.standard_normal(n) > 1.8, 1.0, -1.0)
+from .data import ball
 
 
 def test_kernel_least_squares_knows_the_margins_of_rows_without_weight():
-    X, y = ring()
+    X, y = ball()
     weight = np.arange(len(y)) % 3 != 0
     s = solve(X, y, "lssvm", "rbf", gamma=0.3, sample_weight=weight, tol=1e-8)
     K = oracle.gram(X, X, "rbf", 0.3, 0, 3)
@@ -38,7 +32,7 @@ def test_kernel_least_squares_knows_the_margins_of_rows_without_weight():
 
 
 def test_probabilities_of_kernel_least_squares_with_weightless_rows_rise_with_the_margin():
-    X, y = ring(n=120)
+    X, y = ball(n=120)
     weight = np.arange(len(y)) % 2
     m = train(X, y, model="lssvm", kernel="rbf", gamma=0.3, sample_weight=weight, probability=True)
     f = m.decision_function(X)
@@ -62,7 +56,7 @@ def test_support_vectors_of_zeros_and_ones_keep_their_ones():
 @pytest.mark.parametrize("C", [1e-3, 0.5, 1.0])
 @pytest.mark.parametrize("solver", ["nesvm", "homotopy"])
 def test_gradient_methods_with_a_kernel_have_a_bound_at_small_costs(solver, C):
-    X, y = ring()
+    X, y = ball()
     s = solve(X, y, kernel="rbf", gamma=0.3, C=C, solver=solver, mu=0.5, mu_end=0.1, max_iter=300)
     assert 0.5 * s.objective < s.dual_objective <= s.objective
 
@@ -75,7 +69,7 @@ def test_a_small_objective_is_not_certified_unseen(objective):
 
 @pytest.mark.parametrize("C", [1e-6, 1e-3])
 def test_one_round_at_a_small_cost_is_not_certified(C):
-    X, y = ring()
+    X, y = ball()
     s = solve(X, y, C=C, solver="nesvm", mu=1e-3, max_iter=1, tol=1e-9)
     assert s.objective < 1.0
     assert not s.certified
@@ -101,7 +95,7 @@ def test_a_path_that_is_killed_has_kept_its_finished_columns(tmp_path, monkeypat
 
 
 def test_the_key_of_a_path_is_that_of_its_data_and_of_nothing_else():
-    X, y = ring()
+    X, y = ball()
     key = state.key_of(as_matrix(X), [y, None], {"C": 1})
     assert key == state.key_of(as_matrix(X.copy()), [y.copy(), np.empty(0)], {"C": 1})
     assert key != state.key_of(as_matrix(X), [y, np.empty(1)], {"C": 1})
@@ -110,7 +104,7 @@ def test_the_key_of_a_path_is_that_of_its_data_and_of_nothing_else():
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0, 1e6, 1e9])
 def test_indefinite_kernels_are_told_from_rounding_at_every_scale(scale):
-    X, y = ring()
+    X, y = ball()
     valid = scale * X @ X.T  # of rank 4: rounding makes eigenvalues below zero
     assert solve(valid, y, kernel="precomputed", C=1e-3 / scale).gap <= 1.0
     for share in (1e-3, 1.0):
@@ -141,7 +135,7 @@ def test_only_logistic_models_of_liblinear_have_probabilities(tmp_path, solver_t
 
 def test_the_zero_dual_point_of_least_squares_is_worth_nothing():
     assert MODELS["lssvm"]().dual_value(0.0, 0.0, np.zeros(3), 0.0) == (0.0, 0.0)
-    X, y = ring()
+    X, y = ball()
     s = solve(X, y, "lssvm", solver="newton", alpha0=np.zeros(len(y)), tol=1e-9)
     assert s.certified
 
@@ -175,7 +169,7 @@ def test_a_gap_that_equals_the_tolerance_is_converged():
 
 
 def test_coordinate_steps_are_not_smoothed_and_say_so():
-    X, y = ring()
+    X, y = ball()
     assert (solve(X, y, solver="coordinate").history["mu"] == 0.0).all()
 
 
