@@ -8,11 +8,21 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 .PHONY: demo test test-slow mutants fuzz lint format docs screenshots bench-read bench-kernels bench-startup \
 	bench-solvers bench-peers bench-paper bench-scale bench bench-compare clean
 
+# Peers that some tests compare with; without them these tests are skipped. Programs are installed
+# where that can be done without asking: by root on Debian, as in a container.
+TEST_PEERS    := liblinear-official libsvm-official
+PEER_PROGRAMS := libsvm-tools liblinear-tools
+
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) -e '.[test,plot]'
-	for peer in liblinear-official libsvm-official; do \
-		$(PIP) $$peer || echo "$$peer cannot be installed: its tests are skipped"; done
+	$(PIP) -e '.[test,plot]' $(TEST_PEERS) || \
+		{ $(PIP) -e '.[test,plot]' && echo "no $(TEST_PEERS): their tests are skipped"; }
+	@if command -v svm-train >/dev/null && command -v liblinear-train >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing $(PEER_PROGRAMS), which tests compare with"; \
+		{ apt-get -qq update && apt-get -qq install --yes $(PEER_PROGRAMS); } >/dev/null 2>&1 || \
+			echo "they cannot be installed: their tests are skipped"; \
+	else echo "no svm-train, liblinear-train (Debian: $(PEER_PROGRAMS)): their tests are skipped"; fi
 	touch $@
 
 $(VENV)/.ready-demo: pyproject.toml
@@ -30,12 +40,12 @@ demo: $(VENV)/.ready-demo
 	@$(BIN)/python -m bench.demo
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20 -rs
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure
 	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix.py' --fail-under=95
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m pytest -m slow --durations=20 -rs
 
 # a million mutated files, and every truncation of real ones
 fuzz: $(READY)

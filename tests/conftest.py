@@ -1,4 +1,5 @@
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ PURE = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 if PURE:  # compiled code wraps around silently, NumPy's scalars warn
     np.seterr(over="ignore", invalid="ignore")
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start programs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 settings.register_profile(
     "default",
     deadline=None,
@@ -18,6 +22,28 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("default")
+
+
+# What is compiled in `make test`; the other types and threads, seconds of compiling each, wait for
+# `make test-slow`. Plain Python runs them all.
+COMPILED = {
+    ("dense float64", 1),
+    ("dense float64", 2),
+    ("dense float32", 1),
+    ("CSR float64", 1),
+    ("CSR float32", 1),
+    ("CSR float32", 2),
+    ("dense int8", 1),
+}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    for item in [] if PURE else items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        threads = params.get("threads", 2 if "eager" in item.fixturenames else 1)
+        if params.get("kind") in KINDS and (params["kind"], threads) not in COMPILED:
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(params=KINDS)
