@@ -34,6 +34,7 @@ def same_machine(a, b, leaving_out=("seconds",)):
 
 def same_record(a, b):
     """Two records of model files: the same bits, `extra` as JSON holds it."""
+    assert type(a) is type(b)
     for name in (f.name for f in fields(a)):
         x, y = getattr(a, name), getattr(b, name)
         if name == "extra":

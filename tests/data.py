@@ -228,6 +228,7 @@ class Case(NamedTuple):
     name: str
     X: np.ndarray | csr_matrix
     y: np.ndarray
+    scale: float
     C: float
     weight: np.ndarray | None
     bias: bool
@@ -238,9 +239,13 @@ class Case(NamedTuple):
         return np.asarray(self.X.toarray() if hasattr(self.X, "toarray") else self.X, float)
 
     @property
+    def weights(self):
+        return np.ones(len(self.y)) if self.weight is None else self.weight
+
+    @property
     def c(self):
         """The row costs."""
-        return self.C * (np.ones(len(self.y)) if self.weight is None else self.weight)
+        return self.C * self.weights
 
 
 def _possible(cloud, scale, C, weight, bias, kind):
@@ -274,7 +279,7 @@ def _case(number, cloud, scale, C, weight, bias, kind):
         "bias" if bias else "no bias",
     )
     name = ", ".join((*words, kind)).replace("_", " ")
-    return Case(name, as_kind(X * scale, kind), y, C, weight(rng), bias)
+    return Case(name, as_kind(X * scale, kind), y, scale, C, weight(rng), bias)
 
 
 def cases_of_every_scale():

@@ -133,6 +133,7 @@ def run(cases, seed=0, progress=False):
         agree(mutate(rng), base=rng.randrange(2), n_features=rng.choice((None, None, 5)))
         if progress and k % 100_000 == 0:
             print(f"{k} cases, {time.perf_counter() - start:.0f} s", flush=True)
+    return cases
 
 
 if __name__ == "__main__":

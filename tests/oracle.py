@@ -81,6 +81,12 @@ def gram(X, Z, kernel, gamma, coef0, degree):
     return np.exp(-gamma * ((X[:, None, :] - Z[None, :, :]) ** 2).sum(axis=2))
 
 
+def poly_features(X, gamma, coef0):
+    """Φ with ΦΦᵀ = (γXXᵀ + coef0)²."""
+    squares = (X[:, :, None] * X[:, None, :]).reshape(len(X), -1)
+    return np.hstack([np.full((len(X), 1), coef0), np.sqrt(2 * gamma * coef0) * X, gamma * squares])
+
+
 def number(token):
     """The finite number a token spells, else ValueError."""
     if not NUMBER.fullmatch(token):

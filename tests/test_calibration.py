@@ -159,6 +159,7 @@ def pairwise(draw_):
 def test_coupling_solves_the_bordered_system():
     rng = np.random.default_rng(0)
     r = square(rng.random((20, 10)), 5)
+    assert len(r) == 20
     for row, p in zip(r, couple(r), strict=True):
         Q = -row.T * row
         np.fill_diagonal(Q, (row.T**2).sum(axis=1))

@@ -102,10 +102,13 @@ def test_the_same_bits_wherever_it_was_stopped(tmp_path, solver, model, bias):
     def fit(**more):
         return solve(X, y, **options, **more)
 
-    whole = fit()
+    whole, compared = fit(), 0
     for k, stop in ((1, asked_at), (2, killed_at), (5, asked_at), (11, killed_at), (40, asked_at)):
         if k < whole.n_iter:
             same_solution(whole, resumed(fit, tmp_path / "file", stop(k)))
+            compared += 1
+    direct = model == "lssvm" and solver in ("newton", "auto")  # which take two rounds
+    assert compared == 1 if direct else compared >= 4
 
 
 @pytest.mark.parametrize(
@@ -127,10 +130,12 @@ def test_options_of_engines(tmp_path, options):
     def fit(**more):
         return solve(X, y, w0=start, **options, **HARD, **more)
 
-    whole = fit()
+    whole, compared = fit(), 0
     for k in (1, 6, 23, 61):
         if k < whole.n_iter:
             same_solution(whole, resumed(fit, tmp_path / "file", killed_at(k)))
+            compared += 1
+    assert compared >= (1 if options.get("model") == "lssvm" else 2)
 
 
 def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
@@ -360,6 +365,7 @@ def test_damaged_files_are_refused(stopped):
         b"\x80\x04",
         whole.replace(b'"version": 1', b'"version": 2'),
     ]
+    assert len(texts) == 69
     for text in texts:
         file.write_bytes(text)
         with pytest.raises(InputError) as error:
@@ -418,9 +424,7 @@ def test_facts_and_arrays_come_back_as_they_were(tmp_path):
 
 def test_looking_at_the_clock_costs_nothing(tmp_path):
     checkpoint = Checkpoint(tmp_path / "file", 1e9, {})
-    slot = checkpoint.slot(0)
-    runs = {"without": None, "with": slot}
-    for slot in runs.values():
+    for slot in (None, checkpoint.slot(0)):
         run = Run(None, None, saving=slot and Saving(slot, None))
         began = time.perf_counter()
         for _ in range(1000):
@@ -558,10 +562,12 @@ def test_rows_on_workers(client, tmp_path, solver, model, bias):
     def fit(**more):
         return distributed.solve(str(tmp_path / "data"), client=client, **options, **more)
 
-    whole = fit()
+    whole, compared = fit(), 0
     for k, stop in ((1, killed_at), (4, asked_at)):
         if k < whole.n_iter:
             same_solution(whole, resumed(fit, tmp_path / "file", stop(k)))
+            compared += 1
+    assert compared == (1 if (solver, model) == ("newton", "lssvm") else 2)
 
 
 @pytest.mark.filterwarnings("ignore")

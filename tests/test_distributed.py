@@ -63,18 +63,21 @@ def test_files_ranges_matrices_and_arrays_are_the_same_data(client, tmp_path):
     import dask.array
 
     X, y = binary()
-    options = {"client": client, "solver": "newton", "n_features": 30}
-    whole = distributed.solve(text(tmp_path / "a", X, y), **options)
+    options = {"client": client, "solver": "newton", "tol": 1e-9}
+    whole = distributed.solve(text(tmp_path / "a", X, y), n_features=30, **options)
     halves = [text(tmp_path / f"h{k}", X[k::2], y[k::2]) for k in range(2)]
     convert([str(tmp_path / "a")], str(tmp_path / "matrix"), n_features=30)
     arrays = dask.array.from_array(X.toarray(), chunks=(700, 10)), dask.array.from_array(y)
-    for found in (
-        distributed.solve(halves, **options),
-        distributed.solve(str(tmp_path / "matrix"), **options),
-        distributed.solve(arrays[0], arrays[1], client=client, solver="newton"),
+    in_order, by_halves = np.arange(len(y)), np.r_[0 : len(y) : 2, 1 : len(y) : 2]
+    for found, order in (
+        (distributed.solve(halves, n_features=30, **options), by_halves),
+        (distributed.solve(str(tmp_path / "matrix"), n_features=30, **options), in_order),
+        (distributed.solve(*arrays, **options), in_order),
     ):
-        assert found.objective == pytest.approx(whole.objective, rel=1e-3)
         assert found.certified
+        assert found.objective == pytest.approx(whole.objective, rel=2e-9)
+        np.testing.assert_allclose(found.w, whole.w, atol=1e-3 * np.abs(whole.w).max())
+        np.testing.assert_allclose(found.margins, whole.margins[order], atol=1e-3)
 
 
 def test_several_classes(client, tmp_path):

@@ -3,13 +3,15 @@ optimum of another solver, and what is said about them."""
 
 from functools import cache
 from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 from nesvm_jit import solve
 
+from . import oracle
 from .data import cases_of_every_scale
-from .optima import exact_dual, exact_objective, objective, optimum
+from .optima import exact_dual, exact_objective, features_of, objective, optimum
 
 CASES = {case.name: case for case in cases_of_every_scale()}
 MODELS = ("csvm", "lpsvm", "lssvm")
@@ -17,9 +19,7 @@ TOL = 1e-6
 SLACK = 1e-7  # of the independent solvers
 ROUNDS = {"nesvm": 40, "homotopy": 200, "newton": 2000, "coordinate": 200, "auto": 2000}
 KERNELS = ("rbf", "poly", "precomputed")
-every_case = pytest.mark.parametrize("name", CASES)
-every_model = pytest.mark.parametrize("model", MODELS)
-every_kernel = pytest.mark.parametrize("kernel", KERNELS)
+KERNEL_ROUNDS = {"nesvm": 30, "homotopy": 40, "newton": 100, "auto": 200}
 
 
 @cache
@@ -30,7 +30,7 @@ def best(name, model):
 
 @cache
 def fit(name, model, solver):
-    X, y, C, weight, bias = CASES[name][1:]
+    _, X, y, _, C, weight, bias = CASES[name]
     options = {"C": C, "bias": bias, "sample_weight": weight, "tol": TOL}
     return solve(X, y, model, solver=solver, max_iter=ROUNDS[solver], **options)
 
@@ -139,3 +139,123 @@ def test_rows_of_weight_zero_have_no_influence(name, model):
     for a, b in ((s, alone), (alone, s)):
         assert a.dual_objective <= b.objective * (1 + 1e-9)
     np.testing.assert_allclose(case.dense @ s.w + s.b, s.margins, rtol=1e-9, atol=1e-9)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+class Kernelised(NamedTuple):
+    """A case with a kernel of the case's scale; C is divided by it, so that the optimum is that of
+    the kernel of size 1, divided too."""
+
+    K: np.ndarray
+    features: np.ndarray  # of K divided by its size
+    size: float
+    options: dict
+
+
+@cache
+def kernelised(name, kernel):
+    case = CASES[name]
+    X, squares = case.dense, (case.dense**2).sum(axis=1)
+    if kernel == "poly":
+        gamma, root = 1 / squares.max(), np.sqrt(case.scale)
+        options = {"gamma": gamma * root, "coef0": root, "degree": 2}
+        K = oracle.gram(X, X, "poly", gamma * root, root, 2)
+        return Kernelised(K, oracle.poly_features(X, gamma, 1.0), case.scale, options)
+    gamma = 1 / np.median(squares)
+    K = oracle.gram(X, X, "rbf", gamma, 0, 3)
+    if kernel == "rbf":
+        return Kernelised(K, features_of(K), 1.0, {"gamma": gamma})
+    return Kernelised(case.scale * K, features_of(K), case.scale, {})
+
+
+@cache
+def kernel_best(name, model, kernel):
+    """Rows of weight zero are left out, with their columns of K."""
+    case, given = CASES[name], kernelised(name, kernel)
+    used = case.c > 0
+    rows = given.K[np.ix_(used, used)] / given.size if model == "lpsvm" else given.features[used]
+    return optimum(model, rows, case.y[used], case.c[used], case.bias) / given.size
+
+
+@cache
+def kernel_fit(name, model, kernel, solver):
+    case, given = CASES[name], kernelised(name, kernel)
+    X = case.X.astype(float) if case.X.dtype.kind in "iu" else case.X
+    options = {"C": case.C / given.size, "bias": case.bias, "sample_weight": case.weight}
+    return solve(
+        *(given.K if kernel == "precomputed" else X, case.y, model, kernel),
+        **{**options, **given.options, "tol": TOL},
+        **{"solver": solver, "max_iter": KERNEL_ROUNDS[solver]},
+    )
+
+
+def every_kernel(solvers, kernels, faults=()):
+    params = []
+    for name, model, kernel, solver in product(CASES, MODELS, kernels, solvers):
+        marks = [
+            pytest.mark.xfail(strict=True, reason=reason)
+            for words, faulty, where, reason in faults
+            if name.startswith(words) and model == faulty and kernel in where
+        ]
+        params.append(pytest.param(name, model, kernel, solver, marks=marks))
+    return pytest.mark.parametrize(("name", "model", "kernel", "solver"), params)
+
+
+def assert_certificate_of_a_kernel_machine(name, model, kernel, solver):
+    case, given = CASES[name], kernelised(name, kernel)
+    K, y, c = given.K, case.y, case.C / given.size * case.weights
+    least, s = kernel_best(name, model, kernel), kernel_fit(name, model, kernel, solver)
+    P, D = s.objective, s.dual_objective
+    assert least * (1 + SLACK) >= D
+    assert least <= P * (1 + SLACK)
+    f = K @ s.beta
+    r = 1 - y * (f + s.b)
+    penalty = np.abs(s.beta).sum() if model == "lpsvm" else 0.5 * s.beta @ f
+    loss = c @ (r**2 if model == "lssvm" else np.maximum(r, 0))
+    assert pytest.approx(penalty + loss, rel=1e-7) == P
+    assert s.gap == pytest.approx(max(0.0, 1 - D / P), abs=1e-15)
+    assert s.certified == (s.gap <= TOL)
+    assert not s.beta[c == 0].any()
+    assert not s.alpha[c == 0].any()
+    if model != "lssvm":
+        assert ((s.alpha >= 0) & (s.alpha <= c)).all()
+    if case.bias:
+        assert abs(s.alpha @ y) <= 1e-9 * np.abs(s.alpha).sum()
+    weights = s.alpha * y
+    if model == "lpsvm":
+        assert np.abs(K @ weights)[c > 0].max() <= 1 + 1e-9
+        value = s.alpha.sum()
+    else:
+        value = s.alpha.sum() - 0.5 * weights @ K @ weights
+        if model == "lssvm":
+            value -= np.sum(s.alpha[c > 0] ** 2 / (4 * c[c > 0]))
+    assert pytest.approx(value, abs=1e-7 * P) == D
+
+
+SLOW_WITH_KERNELS = [
+    (words, "lpsvm", kernels, "issue 17: LP-SVM is stuck where the kernel is of size 1e-6")
+    for words, kernels in (
+        ("overlapping, x1e-06", ("poly", "precomputed")),
+        ("duplicated rows, x1e-06", ("poly", "precomputed")),
+        ("counts, x1e-06", ("precomputed",)),
+    )
+]
+
+
+@every_kernel(["auto"], KERNELS)
+def test_bounds_of_kernel_machines_enclose_the_optimum(name, model, kernel, solver):
+    assert_certificate_of_a_kernel_machine(name, model, kernel, solver)
+
+
+@every_kernel(["newton", "nesvm", "homotopy"], ["precomputed"])
+def test_bounds_of_every_engine_enclose_the_optimum_of_a_kernel(name, model, kernel, solver):
+    assert_certificate_of_a_kernel_machine(name, model, kernel, solver)
+
+
+@every_kernel(["auto"], KERNELS, SLOW_WITH_KERNELS)
+def test_kernel_machines_reach_the_tolerance(name, model, kernel, solver):
+    s = kernel_fit(name, model, kernel, solver)
+    assert (s.status, s.certified) == ("converged", True)
+    assert s.objective == pytest.approx(kernel_best(name, model, kernel), rel=TOL + SLACK)

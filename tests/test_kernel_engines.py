@@ -110,11 +110,10 @@ def test_engines_reach_one_optimum(model, bias, kernel):
     options = {"model": model, "kernel": kernel, "gamma": 0.3, "coef0": 1.0, "bias": bias, "C": 3.0}
     best = solve(X, y, tol=1e-9, **options)
     tight = {"lipschitz": "tight", "restart": True}
-    engines = {
-        "homotopy": {"tol": 1e-4, "mu_end": 1e-7, "schedule": "gap", "epsilon": 1e-9, **tight},
-        "newton": {"tol": 1e-6},
-    }
-    for solver, more in engines.items():
+    for solver, more in (
+        ("homotopy", {"tol": 1e-4, "mu_end": 1e-7, "schedule": "gap", "epsilon": 1e-9, **tight}),
+        ("newton", {"tol": 1e-6}),
+    ):
         s = solve(X, y, solver=solver, **options, **more)
         assert s.solver == solver
         assert s.certified, (solver, s.gap)

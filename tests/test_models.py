@@ -62,6 +62,7 @@ def test_gradient_is_the_slope(model, bias, smoothing):
     problem, *_, rng = make(model, bias)
     v = rng.standard_normal(problem.n_variables)
     g = problem.evaluate(v, smoothing).gradient.copy()
+    assert len(g) == 6 + bias
     for j in range(problem.n_variables):
         h = np.zeros_like(v)
         h[j] = 1e-6
@@ -138,7 +139,9 @@ def test_balancing_stays_in_the_box(seed, n):
     c = rng.random(n) * rng.choice([0, 1, 1e6], n)
     alpha = c * rng.choice([0, 0.3, 1], n)
     part = problem_in_memory(np.ones((n, 1)), y, c, MODELS["csvm"](), True).part
-    for a in balanced_in_box(part, alpha):
+    points = balanced_in_box(part, alpha)
+    assert len(points) in (1, 2)
+    for a in points:
         assert (a >= 0).all()
         assert (a <= c * (1 + 1e-12)).all()
         assert abs(a @ y) <= 1e-12 * max(c.sum(), 1e-300)

@@ -146,6 +146,7 @@ def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data,
         both, points[-1][0], jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-10}
     )
     distance = 0.5 * best.x @ best.x
+    assert len(points) == 200
     for k, (w, _, g) in enumerate(points):
         excess = problem.evaluate(w - g / L, smoothing).value - best.fun
         assert excess <= 4 * L * distance / ((k + 1) * (k + 2)) + 1e-8 * abs(best.fun), k

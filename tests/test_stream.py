@@ -230,6 +230,8 @@ def test_a_reader_that_stops_early_closes_its_file(tmp_path):
     blocks = libsvm_blocks(tmp_path / "a.xz", block_bytes=100)
     next(blocks)
     blocks.close()  # an open file would be a ResourceWarning, an error here
+    with pytest.raises(StopIteration):
+        next(blocks)
 
 
 class Endless:
