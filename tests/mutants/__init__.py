@@ -8,4 +8,5 @@
 | server | a process that has imported everything but the package and forks for each fault |
 | known | faults that change no result, with the reason |
 | report | what was noticed, by folder |
+| document | docs/mutants.md |
 """

@@ -5,6 +5,7 @@ python -m tests.mutants --seed 1 --only kernels/     of a part of it
 python -m tests.mutants --at nesvm_jit/narrow.py:20  every fault of one line
 python -m tests.mutants --again build/mutants/seed-1.json --tests tests/test_solve.py
                                                      its survivors, against the tests of some files
+python -m tests.mutants --document 1 2               the scores of two seeds in docs/mutants.md
 """
 
 import argparse
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .document import write
 from .faults import Fault, all_faults
 from .known import Known, entry
 from .reach import Reach, measure, nearest
@@ -178,7 +180,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2, help="faults judged at a time")
     parser.add_argument("--stale", action="store_true", help="take the reach measured last")
     parser.add_argument("--tests", nargs="*", default=[], help="run the tests of these files")
+    parser.add_argument("--document", nargs="+", type=int, help="seeds of runs to write a page of")
     args = parser.parse_args()
+    if args.document:
+        print(write(args.document))
+        return
     faults = all_faults(ROOT)
     words = words_of_compiled_code(faults)
     if args.at:
