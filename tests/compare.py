@@ -9,7 +9,7 @@ import numpy as np
 def same_array(a, b, name=""):
     """Both None, or the same numbers."""
     assert (a is None) == (b is None), name
-    assert a is None or np.array_equal(a, b, equal_nan=True), name
+    assert a is None or np.array_equal(a, b), name
 
 
 def same_solution(a, b):
