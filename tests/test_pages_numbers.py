@@ -108,8 +108,19 @@ def test_a_value_on_the_last_edge_opens_another_bin():
 
 
 def test_seventy_bins_are_usual():
-    edges = numbers.histogram([np.array([0.0, 140.0])])["edges"]
-    assert edges == list(range(0, 143, 2))
+    assert numbers.histogram([np.array([0.0, 140.0])])["edges"] == list(range(0, 143, 2))
+    assert numbers.histogram([np.array([0.0, 141.0])])["edges"] == list(range(0, 146, 5))
+
+
+def test_the_first_edge_is_not_above_the_smallest_value():
+    found = numbers.histogram([np.array([-0.5, 0.5, 3.5])], bins=4)
+    assert found == {"edges": [-1, 0, 1, 2, 3, 4], "counts": [[1, 1, 0, 0, 1]], "names": {}}
+
+
+def test_what_is_far_does_not_depend_on_where_zero_is():
+    found = numbers.histogram([100 + spread_out(-2.0, 2.0)], bins=5)
+    assert found["edges"] == pytest.approx(100 + np.linspace(0, 1.2, 7))
+    assert set(found["names"]) == {"0", "5"}
 
 
 def spread_out(lowest, highest, scale=1.0):
@@ -147,7 +158,7 @@ def test_only_the_end_with_far_values_is_named():
 
 
 def test_a_value_on_the_outermost_edge_is_not_beyond_it():
-    found = numbers.histogram([spread_out(-10.0, 1.2)], bins=5)
+    found = numbers.histogram([spread_out(-10.0, 6 * 0.2)], bins=5)
     assert found["edges"][-1] == 1.2
     assert list(found["names"]) == ["0"]
 
