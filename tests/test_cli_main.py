@@ -1,5 +1,6 @@
 """The command itself and the short ones: every ending, every line."""
 
+import importlib
 import io
 import json
 import os
@@ -16,9 +17,9 @@ from nesvm_jit.errors import NesvmError
 
 from .commands import command, data_file, done, refused
 
-WARMUP = sys.modules["nesvm_jit.cli.warmup"]
-CONVERT = sys.modules["nesvm_jit.cli.convert"]
-PREDICT = sys.modules["nesvm_jit.cli.predict"]
+WARMUP = importlib.import_module("nesvm_jit.cli.warmup")
+CONVERT = importlib.import_module("nesvm_jit.cli.convert")
+PREDICT = importlib.import_module("nesvm_jit.cli.predict")
 
 
 @pytest.fixture

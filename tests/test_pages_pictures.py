@@ -80,7 +80,17 @@ def several(n, sizes=None, seconds=None, rows=True, **columns):
         for k, (size, s) in enumerate(zip(sizes, seconds, strict=True))
     ]
     certificates = [problem([k]) for k in range(n)]
-    return machine(np.ones((3, n)), parts, certificates, classes=np.arange(n))
+    columns = max(n, 3)
+    return machine(np.ones((3, columns)), parts, certificates, classes=np.arange(columns))
+
+
+def test_two_sub_problems_are_named():
+    shown = charts(document(several(2), y=np.array([0.0, 1, 1, 0])))
+    assert [s["name"] for s in shown["gap"]["series"]] == [
+        *("0 against the rest", "1 against the rest"),
+    ]
+    assert shown["objective"]["title"] == "Objective and bound, class 0 against the rest"
+    assert shown["gap"]["title"] == "Certified gap of every sub-problem"
 
 
 def test_sub_problems_come_by_rows_then_by_seconds():

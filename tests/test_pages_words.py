@@ -191,6 +191,12 @@ def test_facts_of_several_sub_problems_are_sums(how, said):
     assert list(facts)[7:9] == ["sub-problems", "solver"]
 
 
+def test_two_sub_problems_are_several():
+    certificates = [problem([k]) for k in (5, 7)]
+    made = machine(np.ones((2, 3)), None, certificates, classes=(5, 7, 9))
+    assert ["sub-problems", "2, one against the rest"] in words.training_facts(made, run())
+
+
 def kernel_machine(**record):
     """A machine with one support vector."""
     from scipy.sparse import csr_matrix

@@ -135,6 +135,13 @@ def test_facts_of_several_problems_are_sums_and_the_worst():
     assert facts["n_classes"] == 3
 
 
+def test_two_problems_are_several():
+    made = machine(np.ones((2, 3)), None, [problem([5]), problem([7])], classes=(5, 7, 9))
+    facts = report.training(made, "auto", {})
+    assert len(facts["problems"]) == 2
+    assert len(list(report.training_lines(made, facts))) == 6
+
+
 def test_facts_of_landmarks_are_handed_on():
     made = machine([[1.0]], None, extra={"approx": {"landmarks": 9}})
     assert report.training(made, "auto", {})["approx"] == {"landmarks": 9}
