@@ -21,11 +21,20 @@ MODULES = (progress, sys.modules["nesvm_jit.cli.convert"])
 
 
 class Terminal(io.StringIO):
+    """What is written is seen when it is flushed."""
+
+    seen = ""
+
     def isatty(self):
         return True
 
     def fileno(self):
         return 77
+
+    def flush(self):
+        self.seen += self.getvalue()
+        self.seek(0)
+        self.truncate()
 
 
 @pytest.fixture
@@ -56,9 +65,8 @@ def clock(monkeypatch):
 
 def new(terminal):
     """What has been shown since it was last asked."""
-    text = terminal.getvalue()
-    terminal.seek(0)
-    terminal.truncate()
+    text, terminal.seen = terminal.seen, ""
+    assert terminal.getvalue() == ""
     return text
 
 
@@ -216,6 +224,7 @@ def test_the_second_ctrl_c_ends_the_program(terminal, monkeypatch, wanted, close
     with Progress(1e-3, wanted):
         os.kill(os.getpid(), signal.SIGINT)
         assert said == []
+        assert bool(new(terminal)) == wanted
         os.kill(os.getpid(), signal.SIGINT)
     assert said == [(2, b"\n" * wanted + b"nesvm-jit: interrupted\n"), 130]
 

@@ -1,5 +1,6 @@
 """The document of a training run: every number of every chart, from runs made up by hand."""
 
+import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -310,9 +311,11 @@ def test_the_upper_end_is_the_largest_if_that_is_near_one(u, full):
     assert f"; {full} at 1, " in chart["variants"][0]["note"]
 
 
-@pytest.mark.parametrize(("most", "log"), [(50, False), (51, True)])
-def test_a_count_fifty_times_another_asks_for_logarithms(most, log):
-    u = [*([0.0] * most), 0.5]
+@pytest.mark.parametrize(
+    ("most", "least", "log"), [(50, 1, False), (51, 1, True), (60, 2, False), (101, 2, True)]
+)
+def test_a_count_fifty_times_another_asks_for_logarithms(most, least, log):
+    u = [*([0.0] * most), *([0.5] * least)]
     made = machine([[1.0]], [found(u)])
     chart = charts(document(made, np.ones((len(u), 1)), np.resize([1.0, -1.0], len(u))))["u"]
     assert chart["y"]["log"] is log
@@ -426,6 +429,7 @@ def test_the_matrix_of_two_classes_is_made_of_decision_values():
         "labels": ["-1", "1"],
         "counts": [[1, 1], [0, 2]],
     }
+    assert json.dumps(chart["counts"]) == "[[1, 1], [0, 2]]"
 
 
 def stub(vectors):
