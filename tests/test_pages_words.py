@@ -445,6 +445,15 @@ def test_a_score_that_no_fold_has_is_not_offered():
     assert [v["name"] for v in chart["variants"]] == ["accuracy"]
 
 
+def test_the_score_chosen_by_comes_first():
+    chart = charts(path_document(path(scoring="f1"), "a9a"))["scores"]
+    assert [v["name"] for v in chart["variants"]] == ["F1", "accuracy"]
+    assert [len(v["marks"]) for v in chart["variants"]] == [2, 0]
+    cells = [cell(1.0) | {"scores": {"zeta": [1.0], "accuracy": [1.0], "alpha": [1.0]}}]
+    chart = charts(path_document(path(cells), "a9a"))["scores"]
+    assert [v["name"] for v in chart["variants"]] == ["accuracy", "zeta", "alpha"]
+
+
 def test_every_gamma_has_a_line_and_marks_name_theirs():
     cells = [cell(C, g, accuracy=[C + g]) for g in (0.5, 2.0) for C in (0.1, 0.01)]
     same = {"C": 0.01, "gamma": 2.0, "mean": 2.01, "std_error": None}
@@ -498,6 +507,9 @@ def test_sizes_of_a_path_are_those_that_are_known():
             }
         ],
     }
+    cells = [cell(1.0, n_support=[3, 5], n_nonzero=None), cell(2.0, n_support=None, n_nonzero=None)]
+    (line,) = charts(path_document(path(cells), "a9a"))["sizes"]["series"]
+    assert line["y"] == [4, None]
     cells = [cell(1.0, n_support=None, n_nonzero=[None])]
     assert "sizes" not in charts(path_document(path(cells), "a9a"))
 
