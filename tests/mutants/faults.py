@@ -93,7 +93,9 @@ class _Places(ast.NodeVisitor):
     # ------------------------------------------------------------ scopes
 
     def visit_FunctionDef(self, node) -> None:
-        decorators = {_name(d) for d in node.decorator_list}
+        # the policy's decorators are bare names; `@options.kernel` is the command line's
+        bare = [d for d in node.decorator_list if not isinstance(d, ast.Attribute)]
+        decorators = {_name(d) for d in bare}
         if decorators & INSIDE_THE_COMPILER:
             return
         before = self.compiled

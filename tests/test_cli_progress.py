@@ -1,0 +1,313 @@
+"""Progress on a terminal, by a clock that the test moves: what is shown, when, and how wide."""
+
+import io
+import math
+import os
+import signal
+import sys
+import threading
+from types import SimpleNamespace
+
+import pytest
+from nesvm_jit.cli import progress
+from nesvm_jit.cli.convert import Meter
+from nesvm_jit.cli.progress import Progress
+
+from .commands import command
+
+ROW = {"round": 3, "objective": 1.23456789, "gap": 0.0123}
+LONG = "x" * 200
+MODULES = (progress, sys.modules["nesvm_jit.cli.convert"])
+
+
+class Terminal(io.StringIO):
+    """What is written is seen when it is flushed."""
+
+    seen = ""
+
+    def isatty(self):
+        return True
+
+    def fileno(self):
+        return 77
+
+    def flush(self):
+        self.seen += self.getvalue()
+        self.seek(0)
+        self.truncate()
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Standard error: a terminal that the test makes as wide as it likes."""
+    shown = Terminal()
+    shown.columns = 120
+    for module in MODULES:
+        monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=shown))
+
+    def size(fd):
+        assert fd == 77
+        if isinstance(shown.columns, Exception):
+            raise shown.columns
+        return os.terminal_size((shown.columns, 24))
+
+    monkeypatch.setattr(os, "get_terminal_size", size)
+    return shown
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    now = SimpleNamespace(seconds=0.0)
+    for module in MODULES:
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now.seconds))
+    return now
+
+
+def new(terminal):
+    """What has been shown since it was last asked."""
+    text, terminal.seen = terminal.seen, ""
+    assert terminal.getvalue() == ""
+    return text
+
+
+def timers():
+    return [t for t in threading.enumerate() if isinstance(t, threading.Timer)]
+
+
+# ---------------------------------------------------------------- rounds
+
+
+def test_rounds_are_shown_after_half_a_second_and_ten_times_a_second(terminal, clock):
+    with Progress(1e-3, wanted=True) as callback:
+        for seconds, round_, shown in (
+            (0.49, 3, False),
+            (0.5, 4, True),
+            (0.59, 5, False),
+            (0.6, 6, True),
+            (2.0, 7, True),
+            (2.05, 8, False),
+        ):
+            clock.seconds = seconds
+            assert callback({**ROW, "round": round_}) is False
+            line = f"round {round_}  objective 1.23457  gap 1.23e-02 (12.3 x tolerance)"
+            assert new(terminal) == (f"\r{line}  {seconds:.1f} s" if shown else "")
+
+
+@pytest.mark.parametrize(
+    ("row", "tol", "line"),
+    [
+        ({"problem": 0, "problems": 3}, 1e-3, "problem 1/3  round 3  {}gap 1.23e-02 (12.3 x"),
+        ({"problem": 0, "problems": 1}, 1e-3, "round 3  {}gap 1.23e-02 (12.3 x tolerance)  1.0 s"),
+        ({"problem": 1, "problems": 2}, 0.0, "problem 2/2  round 3  {}gap 1.23e-02  1.0 s"),
+        ({}, 0.0, "round 3  {}gap 1.23e-02  1.0 s"),
+        ({"gap": math.inf}, 1e-3, "round 3  {}gap inf  1.0 s"),
+        ({"gap": 2.0}, 1.0, "round 3  {}gap 2.00e+00 (2 x tolerance)  1.0 s"),
+    ],
+)
+def test_a_line_says_which_problem_and_how_far_from_the_tolerance(terminal, clock, row, tol, line):
+    with Progress(tol, wanted=True) as callback:
+        clock.seconds = 1.0
+        callback({**ROW, **row})
+        assert new(terminal).startswith("\r" + line.format("objective 1.23457  "))
+
+
+def test_a_shorter_line_writes_over_a_longer_one_and_the_end_leaves_nothing(terminal, clock):
+    texts = iter(["longer", "short", "longest"])
+    with Progress(1e-3, True, lambda *_: next(texts)) as callback:
+        for seconds, expected in ((1.0, "\rlonger"), (2.0, "\rshort "), (3.0, "\rlongest")):
+            clock.seconds = seconds
+            callback(ROW)
+            assert new(terminal) == expected
+    assert new(terminal) == "\r       \r"
+    clock.seconds = 9.0
+    callback(ROW)
+    assert new(terminal) == ""
+
+
+def test_what_was_never_shown_is_not_wiped_away(terminal, clock):
+    with Progress(1e-3, wanted=True) as callback:
+        callback(ROW)
+    assert new(terminal) == ""
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"),
+    [
+        *((120, 119), (20, 19), (1, 0), (0, 79)),
+        *((OSError("none"), 79), (ValueError("closed"), 79)),
+    ],
+)
+def test_a_line_is_a_column_narrower_than_the_terminal(terminal, clock, columns, width):
+    terminal.columns = columns
+    with Progress(1e-3, True, lambda *_: LONG) as callback:
+        clock.seconds = 1.0
+        callback(ROW)
+        assert new(terminal) == "\r" + "x" * width
+    with Meter(wanted=True) as meter:
+        clock.seconds = 2.0
+        meter({"rows": 1, "text_bytes": 1, "file": LONG})
+        clock.seconds = 3.0
+        meter({"rows": 1, "text_bytes": 1, "file": LONG})
+        shown = new(terminal).split("\r")[-1]
+        assert len(shown) == width
+        assert "1 rows  0 MB of text  0 MB/s  xxx".startswith(shown[:30])
+
+
+@pytest.mark.parametrize(("tol", "handed"), [(0.5, (ROW, 0.5, 1.5)), (1e-3, (ROW, 1e-3, 1.5))])
+def test_a_line_of_another_kind_gets_row_tolerance_and_seconds(terminal, clock, tol, handed):
+    got = []
+    clock.seconds = 10.0
+    with Progress(tol, True, lambda *a: got.append(a) or "line") as callback:
+        clock.seconds = 11.5
+        callback(ROW)
+    assert got == [handed]
+
+
+# ---------------------------------------------------------------- the first round
+
+
+def test_two_seconds_without_a_round_are_explained_by_a_thread_that_holds_nothing_up(terminal):
+    with Progress(1e-3, wanted=True) as callback:
+        (timer,) = timers()
+        assert timer.interval == 2.0
+        assert timer.daemon
+        timer.function()
+        said = "preparing; the first run of its kind compiles, later ones start at once"
+        assert new(terminal) == f"\r{said}"
+        callback(ROW)
+        assert timer.finished.is_set()
+    with Progress(1e-3, wanted=True):
+        (timer,) = [t for t in timers() if not t.finished.is_set()]
+    assert timer.finished.is_set()
+
+
+def test_nothing_waits_where_nothing_is_shown(terminal):
+    with Progress(1e-3, wanted=False):
+        assert not [t for t in timers() if not t.finished.is_set()]
+
+
+# ---------------------------------------------------------------- Ctrl-C
+
+
+def test_ctrl_c_is_answered_once_and_ends_the_rounds(terminal, clock):
+    before = signal.getsignal(signal.SIGINT)
+    with Progress(1e-3, wanted=True) as callback:
+        (timer,) = [t for t in timers() if not t.finished.is_set()]
+        os.kill(os.getpid(), signal.SIGINT)
+        ending = "ending with the best model found; Ctrl-C again to give it up"
+        assert new(terminal) == f"\r{ending}"
+        timer.function()
+        clock.seconds = 5.0
+        assert callback(ROW) is True
+        assert new(terminal) == ""
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_answer_may_be_another_one(terminal):
+    with Progress(1e-3, True, None, "ending soon"):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert new(terminal) == "\rending soon"
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+@pytest.mark.parametrize("closed", [True, False])
+def test_the_second_ctrl_c_ends_the_program(terminal, monkeypatch, wanted, closed):
+    said = []
+
+    def write(to, text):
+        said.append((to, text))
+        if closed:
+            raise OSError("closed")
+
+    monkeypatch.setattr(os, "write", write)
+    monkeypatch.setattr(os, "_exit", lambda code: said.append(code))
+    with Progress(1e-3, wanted):
+        os.kill(os.getpid(), signal.SIGINT)
+        assert said == []
+        assert bool(new(terminal)) == wanted
+        os.kill(os.getpid(), signal.SIGINT)
+    assert said == [(2, b"\n" * wanted + b"nesvm-jit: interrupted\n"), 130]
+
+
+def test_ctrl_c_in_the_middle_of_a_line_says_nothing(terminal, monkeypatch):
+    def busy(_):
+        raise RuntimeError("reentrant call")
+
+    with Progress(1e-3, wanted=True) as callback:
+        with monkeypatch.context() as patch:
+            patch.setattr(terminal, "write", busy, raising=False)
+            os.kill(os.getpid(), signal.SIGINT)
+        assert callback(ROW) is True
+
+
+def test_a_fit_in_another_thread_leaves_signals_alone(terminal, clock):
+    before = signal.getsignal(signal.SIGINT)
+    found = []
+
+    def fit():
+        with Progress(1e-3, wanted=True) as callback:
+            clock.seconds = 1.0
+            found.append(callback(ROW))
+            found.append(signal.getsignal(signal.SIGINT))
+
+    thread = threading.Thread(target=fit)
+    thread.start()
+    thread.join()
+    assert found == [False, before]
+    assert "round 3" in new(terminal)
+
+
+# ---------------------------------------------------------------- convert
+
+
+def test_speed_is_of_what_this_run_has_read(terminal, clock):
+    with Meter(wanted=True) as meter:
+        for seconds, rows, megabytes, expected in (
+            (0.25, 5, 100, ""),
+            (0.5, 10, 110, "\r10 rows  110 MB of text  20 MB/s  a9a"),
+            (0.59, 11, 111, ""),
+            (0.6, 12, 160, "\r12 rows  160 MB of text  100 MB/s  a9a"),
+            (2.0, 20, 104, "\r20 rows  104 MB of text  2 MB/s  a9a  "),
+        ):
+            clock.seconds = seconds
+            meter({"rows": rows, "text_bytes": megabytes * 10**6, "file": "a9a"})
+            assert new(terminal) == expected
+    assert new(terminal) == "\r" + " " * len("20 rows  104 MB of text  2 MB/s  a9a") + "\r"
+
+
+def test_a_meter_that_showed_nothing_leaves_nothing(terminal, clock):
+    with Meter(wanted=True) as meter:
+        meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
+    with Meter(wanted=False) as meter:
+        clock.seconds = 9.0
+        meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
+    assert new(terminal) == ""
+
+
+def test_ctrl_c_that_the_compiler_swallows_ends_the_next_block():
+    before = signal.getsignal(signal.SIGINT)
+    with Meter(wanted=False) as meter:
+        meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize(
+    ("args", "wanted"),
+    [([], True), (["-q"], False), (["--json"], False), (["-q", "--json"], False)],
+)
+def test_convert_shows_progress_unless_silent(tmp_path, monkeypatch, args, wanted):
+    asked = []
+
+    class Noting(Meter):
+        def __init__(self, wanted):
+            asked.append(wanted)
+            super().__init__(wanted)
+
+    monkeypatch.setattr(MODULES[1], "Meter", Noting)
+    (tmp_path / "two").write_text("1 1:1\n-1 1:2\n")
+    assert command("convert", *args, tmp_path / "two", tmp_path / "m").code == 0
+    assert asked == [wanted]
