@@ -1,5 +1,6 @@
 """Checkpoints by a clock that the test sets: when they are due, what they hold and refuse."""
 
+import inspect
 import warnings
 import zlib
 from dataclasses import fields
@@ -151,7 +152,7 @@ def test_going_on_counts_the_seconds_before_and_finds_everything(tmp_path, clock
     assert (found.slot(0).began, found.slot(0).state) == (4.0, {"a": 1})
     assert found.slot(2).began == 6.0
     with found:
-        pass
+        clock.now = 507.0
     assert (tmp_path / "file").read_bytes() == before
 
 
@@ -203,6 +204,9 @@ def test_a_disk_that_fills_up_is_a_warning_and_is_tried_again(tmp_path, clock, m
         found.slot(0).put({})
     message = "file: cannot be written: full; training goes on without a new checkpoint"
     assert [str(w.message) for w in told] == [message]
+    code, first = inspect.getsourcelines(Checkpoint._renew)  # the warning names who wanted to write
+    assert told[0].filename == checkpoint.__file__
+    assert first < told[0].lineno < first + len(code)
     assert found.next == 120.0
     with pytest.warns(UserWarning, match="full"), found:
         pass

@@ -351,6 +351,15 @@ def test_what_is_no_row_of_cells(either, text, serial, message):
     assert refusal(vectors, text, 2, 1, serial) == message
 
 
+def test_lines_are_counted_where_compiled_code_and_python_take_turns(either):
+    hard = b"1.00000000000000011102230246251565404236316680908203125"
+    text = b"1\n2\n%s\n4\n%s\n6\n" % (hard, hard)
+    found, lines = numbers(text + b"rest", 6, 1)
+    assert found.ravel().tolist() == [1, 2, 1, 4, 1, 6]
+    assert (lines.number, lines.next()) == (7, b"rest")
+    assert refusal(numbers, text + b"x\n", 7, 1) == "f:8: a finite number required, got 'x'"
+
+
 def test_indices_start_anew_in_every_row(either):
     _, cells = vectors(b"1 3:1 4:1\n1\n1 1:1 9:1\n1\n1 9:1\n", 5, 1)
     assert cells.indptr.tolist() == [0, 2, 2, 4, 4, 5]

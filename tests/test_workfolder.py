@@ -331,6 +331,15 @@ def test_only_nothing_an_empty_folder_or_a_matrix_is_replaced(tmp_path):
         assert message == f"{name}: cannot be written: {holds}"
 
 
+def test_what_cannot_be_replaced_is_told_before_anything_is_read(tmp_path, source):
+    (tmp_path / "file").touch()
+    seen = []
+    message = refusal(NesvmError, convert, source, tmp_path / "file", progress=seen.append)
+    assert message.endswith("file: cannot be written: it exists and is no on-disk matrix")
+    assert seen == []
+    assert names(tmp_path) == ["file", "text"]
+
+
 def test_what_came_into_the_folder_meanwhile_is_not_lost(tmp_path, source):
     convert(source, tmp_path / "m")
     before = (tmp_path / "m/header.json").read_bytes()
@@ -450,6 +459,7 @@ def test_the_widest_block_decides_unless_a_width_is_given(tmp_path):
     assert convert(paths, tmp_path / "m").n_cols == 9
     assert convert(paths[::-1], tmp_path / "m").n_cols == 9
     assert convert(paths, tmp_path / "m", 12).n_cols == 12
+    assert convert(io.BytesIO(b"1\n-1\n"), tmp_path / "m")[:4] == (2, 0, 0, 24 + 16)
     zero = convert(paths, tmp_path / "m", zero_based=True)
     assert (zero.n_cols, open_matrix(tmp_path / "m").first_index) == (10, 0)
 
