@@ -44,3 +44,17 @@ def test_rows_as_users_know_them():
     assert score_lines([1, -1], [0.5, -2]) == b"1 0.5\n-1 -2\n"
     with pytest.raises(InputError, match=r"scores must have 2 rows, got shape \(3, 1\)"):
         score_lines([1, 2], [1, 2, 3])
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1), (3, 1), (), (1, 2)])
+def test_numbers_must_have_a_row_for_each_label(shape):
+    for act, name in ((score_lines, "scores"), (probability_lines, "probabilities")):
+        with pytest.raises(InputError) as e:
+            act([1, 2], np.zeros(shape))
+        assert str(e.value) == f"{name} must have 2 rows, got shape {shape}"
+
+
+def test_more_rows_than_are_formatted_at_once():
+    labels = np.arange(10_000.0)
+    expected = b"".join(b"%d 0.5 %d\n" % (v, -v) for v in range(10_000)).replace(b" 0\n", b" -0\n")
+    assert score_lines(labels, np.column_stack([np.full(10_000, 0.5), -labels])) == expected
