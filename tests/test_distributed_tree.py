@@ -222,10 +222,11 @@ def test_a_part_whose_parent_has_gone_lets_its_children_go(parts):
 
 def test_a_part_that_is_closed_while_it_is_asked_does_not_listen_again(parts):
     (server,) = parts([0])
+    thread = thread_of(server)
     with Root([server]) as root:
         server.close()
         assert root.ask() == Answer([0])
-    thread_of(server).join(5.0)
+    thread.join(5.0)
     assert not is_free(server.home)
 
 
