@@ -253,7 +253,7 @@ def test_tasks_use_the_threads_of_their_worker(client, task):
 def is_free(home):
     """Whether a part listens for a new parent."""
     try:
-        with socket.create_connection((home.host, home.port), 2.0) as s:
+        with socket.create_connection((home.host, home.port), 10.0) as s:
             return bool(s.recv(1))
     except OSError:
         return False

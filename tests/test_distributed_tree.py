@@ -95,7 +95,7 @@ class Root:
 
 def is_free(home):
     """Whether a part listens for a new parent."""
-    with contextlib.suppress(OSError), socket.create_connection((home.host, home.port), 2.0) as s:
+    with contextlib.suppress(OSError), socket.create_connection((home.host, home.port), 10.0) as s:
         return bool(s.recv(1))
     return False
 
@@ -243,7 +243,7 @@ def test_a_part_that_is_closed_while_it_waits_lets_its_rows_go(parts):
         time.sleep(0.01)
     time.sleep(0.05)
     server.close()
-    thread.join(0.2)
+    thread.join(0.5)
     assert not thread.is_alive()
 
 
