@@ -227,6 +227,7 @@ def test_a_part_that_is_closed_while_it_is_asked_does_not_listen_again(parts):
         server.close()
         assert root.ask() == Answer([0])
     thread.join(5.0)
+    assert not thread.is_alive()
     assert not is_free(server.home)
 
 
