@@ -14,11 +14,9 @@ from tests.mutants import reach as reach_module
 from tests.mutants import server as server_module
 from tests.mutants import trees
 from tests.mutants.faults import Fault, all_faults, changed, faults_of
-from tests.mutants.known import Known, entry
+from tests.mutants.known import Known, entry, tomllib
 from tests.mutants.reach import Reach, nearest
 from tests.mutants.report import Verdict, page
-
-tomllib = pytest.importorskip("tomllib")
 
 
 @pytest.fixture
@@ -416,8 +414,7 @@ def test_reach_is_a_set_of_tests_for_every_line():
 
 
 def test_reach_is_collected_from_what_processes_left_behind(tmp_path):
-    from coverage import CoverageData
-
+    CoverageData = pytest.importorskip("coverage").CoverageData
     tree, folder = tmp_path / "tree", tmp_path / "folder"
     folder.mkdir()
     (folder / "tests-1.json").write_text(json.dumps({"tests/test_a.py::t": 0.5}))
