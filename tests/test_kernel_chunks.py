@@ -116,6 +116,7 @@ def test_room_for_a_hessian_is_a_panel_its_transpose_and_a_tile():
     assert hessian_parts(Size(1000, 10, 10**4, 80)).shape == (4, 112)
     assert hessian_parts(Size(10**5, 100, 10**7, 800)).shape == (13, 10008)
     assert hessian_rooms(Size(1000, 10, 10**4, 80)).shape == (4, 1034 * 10)
+    assert hessian_rooms(Size(10**5, 100, 10**7, 800)).shape == (13, 1124 * 100)
     small = hessian_rooms(Size(10**5, 300, 1, 1), np.float32)
     assert small.shape == (2, (1024 + 256) * 300)
     assert small.dtype == np.float32
@@ -462,6 +463,14 @@ def test_sparse_rows_are_spread_out_from_a_third_full_on(cells, spread):
         assert [(r != 77).any() for r in room] == [spread and w for w in with_weight]
 
 
+def test_rows_of_a_panel_are_multiplied_together():
+    room, used = rooms(1, 5), D > 0
+    _hessian(as_matrix(A), D, dirty(1, 25), room, False, np.zeros((5, 5)))
+    panel = room[0, : PANEL * 5].reshape(PANEL, 5)
+    np.testing.assert_allclose(panel[:5], (np.sqrt(D)[:, None] * A)[used], **EXACT)
+    assert (panel[5:] == 77).all()
+
+
 def test_chunks_without_rows_add_nothing():
     for X in (as_matrix(A[:2]), as_matrix(csr_matrix(A[:2]))):
         H = np.zeros((5, 5))
@@ -481,7 +490,7 @@ def test_curvature_is_not_negative(call):
 
 
 def test_curvature_goes_where_it_is_asked_to():
-    H, v, g = np.zeros((5, 5)), np.zeros(5), np.zeros(5)
+    H, v, g = np.full((5, 5), 8.0), np.full(5, 8.0), np.full(5, 8.0)
     assert kernels.hessian(A, D, out=H) is H
     assert kernels.hessian_times(A, D, W, out=v) is v
     assert kernels.hessian_diagonal(A, D, out=g) is g
