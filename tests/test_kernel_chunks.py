@@ -1,0 +1,542 @@
+"""Kernels over several chunks, tiles and panels, called as solvers call them: every output against
+the NumPy oracle or numbers worked out by hand."""
+
+import sys
+
+import numpy as np
+import pytest
+from nesvm_jit import InputError, jit, kernels
+from nesvm_jit.kernels import line, sums
+from nesvm_jit.kernels.hessian import (
+    PANEL,
+    TILE,
+    _hessian,
+    _hessian_diagonal,
+    _hessian_times,
+    hessian_parts,
+    hessian_rooms,
+)
+from nesvm_jit.kernels.projection import _project_hinge, _project_l1, require_scale
+from nesvm_jit.kernels.sweep import (
+    HINGE,
+    SQUARE,
+    Rows,
+    Work,
+    _sweep,
+    _sweep_parts,
+    as_rows,
+    loss_code,
+    sweep_work,
+)
+from nesvm_jit.matrix import Size, as_matrix, row_slice, size_of
+from scipy.sparse import csr_matrix
+
+from . import oracle
+
+pytestmark = pytest.mark.pure
+EXACT = {"rtol": 1e-12, "atol": 0.0}
+both_layouts = pytest.mark.parametrize("layout", [np.asarray, csr_matrix], ids=["dense", "CSR"])
+every_scale = pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+# an empty row, an empty column, and rows of every length
+A = np.array(
+    [
+        [1.0, 0.0, -2.0, 0.5, 0.0],
+        [0.0, 0.0, 0.0, 0.0, 0.0],
+        [0.0, 0.0, 3.0, 0.0, 0.0],
+        [-1.5, 0.0, 0.25, 4.0, 2.0],
+        [2.0, 0.0, 0.0, -7.0, 0.0],
+        [0.0, 0.0, 0.0, 0.0, -0.75],
+        [1.0, 0.0, 1.0, 1.0, 1.0],
+    ]
+)
+W = np.array([0.5, 9.0, -0.25, 0.125, 1.0])
+D = np.array([1.0, 2.0, 0.0, 0.5, 3.0, 0.25, 0.0])
+
+
+def dirty(n_chunks, cells):
+    """Room for partial sums that an earlier pass has left full."""
+    return np.full((n_chunks, cells + 3), 77.0)
+
+
+# ---------------------------------------------------------------- chunks and their number
+
+
+def test_chunks_are_as_equal_as_can_be():
+    bounds = [jit.chunk_bounds(11, 4, k) for k in range(4)]
+    assert bounds == [(0, 2), (2, 5), (5, 8), (8, 11)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "cells", "chunks"),
+    [
+        (0, 1, 1),
+        (1, 1, 1),
+        (256, 1, 1),
+        (257, 1, 2),
+        (512, 0, 2),
+        (513, 1, 3),
+        (31 * 256, 1, 31),
+        (32 * 256, 1, 32),
+        (33 * 256, 1, 32),
+        (10**6, 2**20 // 5, 5),
+        (10**6, 2**20 // 3 + 1, 2),
+        (10**6, 2**20, 2),
+        (10**6, 2**26, 2),
+        (10**6, 2**26 + 1, 1),
+    ],
+)
+def test_chunks_are_few_for_few_rows_and_for_long_sums(rows, cells, chunks):
+    assert jit.chunk_count(rows, cells) == chunks
+
+
+@pytest.mark.parametrize(("cells", "padded"), [(0, 8), (1, 16), (8, 16), (9, 24), (16, 24)])
+def test_no_two_partial_sums_share_a_line_of_the_cache(cells, padded):
+    room = jit.partial_sums(3, cells)
+    assert room.shape == (3, padded)
+    assert not room.any()
+
+
+@pytest.mark.parametrize(
+    ("size", "chunks"),
+    [
+        (Size(10**5, 10, 10**6, 80), 32),
+        (Size(10**5, 10, 320, 80), 8),
+        (Size(10**5, 10, 359, 80), 8),
+        (Size(10**5, 10, 80, 80), 2),
+        (Size(10**5, 10, 0, 80), 2),
+        (Size(200, 10, 2000, 80), 1),
+        (Size(10**5, 0, 20, 0), 5),
+    ],
+)
+def test_partial_sums_cost_less_to_add_up_than_to_make(size, chunks):
+    assert sums.row_sums(size).shape == (chunks, -(-size.cols // 8) * 8 + 8)
+
+
+def test_room_for_a_hessian_is_a_panel_its_transpose_and_a_tile():
+    assert hessian_parts(Size(1000, 10, 10**4, 80)).shape == (4, 112)
+    assert hessian_parts(Size(10**5, 100, 10**7, 800)).shape == (13, 10008)
+    assert hessian_rooms(Size(1000, 10, 10**4, 80)).shape == (4, 1034 * 10)
+    assert hessian_rooms(Size(10**5, 100, 10**7, 800)).shape == (13, 1124 * 100)
+    small = hessian_rooms(Size(10**5, 300, 1, 1), np.float32)
+    assert small.shape == (2, (1024 + 256) * 300)
+    assert small.dtype == np.float32
+    assert hessian_rooms(Size(1, 2, 2, 16)).dtype == np.float64
+
+
+@pytest.mark.parametrize(
+    ("row_bytes", "at_once"),
+    [(0, 64), (1, 64), (256, 64), (260, 63), (2**13, 2), (2**14, 1), (2**14 + 1, 1), (2**20, 1)],
+)
+def test_as_many_rows_at_once_as_fit_a_fast_cache(row_bytes, at_once):
+    work = sweep_work(Size(1000, 5, 5000, row_bytes))
+    assert work.at_once == at_once
+    assert isinstance(work.at_once, int)
+    assert work.parts.shape == (4, 16)
+    assert work.scalars.shape == (4, 16)
+
+
+# ---------------------------------------------------------------- sums over rows
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_partial_sums_are_added_column_by_column(keep):
+    rng = np.random.default_rng(0)
+    parts, out = rng.normal(size=(3, 8200)), rng.normal(size=8193)  # two blocks of 4096, and 1
+    expect = parts[:, :8193].sum(axis=0) + keep * out
+    sums._collect(parts, keep, out)
+    np.testing.assert_allclose(out, expect, rtol=1e-12, atol=1e-15)
+
+
+@both_layouts
+@every_scale
+@pytest.mark.parametrize("n_chunks", [1, 3, 7])
+def test_margins_and_norms_of_every_chunk(layout, scale, n_chunks):
+    X, out = as_matrix(layout(scale * A)), np.full(7, np.nan)
+    sums._margins(X, W, 0.5 * scale, n_chunks, out)
+    np.testing.assert_allclose(out, scale * (A @ W + 0.5), rtol=1e-12, atol=1e-15 * scale)
+    two, largest = np.full(7, np.nan), np.full(7, np.nan)
+    sums._row_norms(X, n_chunks, two, largest)
+    np.testing.assert_allclose(two, scale * np.linalg.norm(A, axis=1), **EXACT)
+    np.testing.assert_allclose(largest, scale * np.array([2, 0, 3, 4, 7, 0.75, 1]), **EXACT)
+
+
+@both_layouts
+@every_scale
+@pytest.mark.parametrize("n_chunks", [1, 3, 7])
+def test_sums_of_rows_of_every_chunk(layout, scale, n_chunks):
+    X, a = as_matrix(layout(scale * A)), np.where(D > 1, -D, D)
+    out = np.full(5, 2.0 * scale)
+    sums._accumulate(X, a, dirty(n_chunks, 5), out)
+    np.testing.assert_allclose(out, scale * (A.T @ a), **EXACT)
+    sums._accumulate(X, a, dirty(n_chunks, 5), out, keep=True)
+    np.testing.assert_allclose(out, 2 * scale * (A.T @ a), **EXACT)
+    new = a + np.array([0.0, 0.0, 1.0, -0.5, 0.0, 2.0, 0.25])
+    sums._accumulate_change(X, new, a, dirty(n_chunks, 5), out)
+    np.testing.assert_allclose(out, scale * (A.T @ (a + new)), rtol=1e-11)
+
+
+# ---------------------------------------------------------------- projections
+
+
+@pytest.mark.parametrize("n_chunks", [1, 2, 5])
+def test_projections_of_every_chunk(n_chunks):
+    r = np.array([-3.0, 0.0, 0.25, 0.5, 7.0])
+    u, s = np.full(5, np.nan), np.array([1.0, 1.0, 2.0, 0.5, 1e-6])
+    _project_hinge(r, s, 0.5, n_chunks, u)
+    assert u.tolist() == [0.0, 0.0, 0.25, 1.0, 1.0]
+    _project_l1(r, 0.5, n_chunks, u)
+    assert u.tolist() == [-1.0, 0.0, 0.5, 1.0, 1.0]
+    _project_l1(-r, 2.0, n_chunks, u)
+    assert u.tolist() == [1.0, 0.0, -0.125, -0.25, -1.0]
+
+
+def test_projections_have_scales_of_one_unless_told():
+    assert kernels.project_hinge([0.25, 2.0]).tolist() == [0.25, 1.0]
+    assert kernels.project_l1([0.25, -2.0]).tolist() == [0.25, -1.0]
+    out = np.zeros(1)
+    assert kernels.project_hinge([0.25], out=out) is out
+    assert kernels.project_l1([0.25], out=out) is out
+
+
+@pytest.mark.parametrize(
+    ("scale", "message"),
+    [
+        (0.0, "x must be positive, got 0"),
+        (-2.0, "x must be positive, got -2"),
+        ([1.0, -3.0, 1e200], "x must be positive, got -3"),
+        (9e-101, r"x must be from 1e-100 to 1e\+100, got 9e-101"),
+        (2e100, r"x must be from 1e-100 to 1e\+100, got 2e\+100"),
+        ([1e-100, 1e200], r"x must be from 1e-100 to 1e\+100, got 1e\+200"),
+        ([1e-200, 1e200], r"x must be from 1e-100 to 1e\+100, got 1e-200"),
+    ],
+)
+def test_scales_beyond_all_use_are_refused(scale, message):
+    with pytest.raises(InputError, match=f"^{message}$"):
+        require_scale("x", scale)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100, 0.5, 1.0, [1e-100, 1e100], []])
+def test_scales_up_to_the_limits_are_taken(scale):
+    assert require_scale("x", scale) is None
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda bad: kernels.project_hinge([1.0], s=bad),
+        lambda bad: kernels.sweep([[1.0]], [1], [0.0], s=bad),
+        lambda bad: kernels.slope([1.0], [1.0], [1], s=bad),
+    ],
+)
+def test_every_kernel_refuses_scales_that_are_not_positive(call):
+    with pytest.raises(InputError, match=r"^s must be positive, got -1$"):
+        call(-1.0)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda bad: kernels.project_hinge([1.0], mu=bad),
+        lambda bad: kernels.project_l1([1.0], mu=bad),
+        lambda bad: kernels.sweep([[1.0]], [1], [0.0], mu=bad),
+        lambda bad: kernels.slope([1.0], [1.0], [1], mu=bad),
+    ],
+)
+def test_every_kernel_refuses_a_smoothing_that_is_not_positive(call):
+    with pytest.raises(InputError, match=r"^mu must be positive, got -1$"):
+        call(-1.0)
+
+
+# ---------------------------------------------------------------- the fused pass
+
+Y = np.array([1.0, -1.0, -1.0, 1.0, -1.0, 1.0, 1.0])
+C = np.array([0.5, 2.0, 0.0, 1.0, 1e-3, 100.0, 1.0])
+S = np.array([1.0, 0.5, 2.0, 4.0, 3.0, 1.0, 0.25])
+
+
+@both_layouts
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+@pytest.mark.parametrize(("n_chunks", "at_once"), [(1, 1), (1, 64), (2, 2), (3, 2), (7, 3)])
+def test_the_fused_pass_over_chunks_and_few_rows_at_a_time(layout, loss, n_chunks, at_once):
+    X, u, ascent = as_matrix(layout(A)), np.full(7, np.nan), np.full(5, 3.0)
+    work = Work(dirty(n_chunks, 5), dirty(n_chunks, 4), at_once)
+    rows, expect = Rows(Y, C, S), oracle.sweep(A, Y, W, 0.3, C, S, 0.7, loss)
+    found = _sweep(X, rows, W, 0.3, 0.7, loss_code(loss), u, work, ascent)
+    np.testing.assert_allclose(u, expect[0], **EXACT)
+    np.testing.assert_allclose(found, [*expect[1:4], expect[5]], **EXACT)
+    np.testing.assert_allclose(ascent, expect[4], **EXACT)
+    assert (work.scalars[:, 4:] == 77).all()
+    _sweep(X, rows, W, 0.3, 0.7, loss_code(loss), u, work, ascent, keep=True)
+    np.testing.assert_allclose(ascent, 2 * expect[4], **EXACT)
+
+
+def test_partial_losses_of_a_chunk_are_those_of_its_rows():
+    work = Work(dirty(2, 5), dirty(2, 4), 2)
+    _sweep_parts(as_matrix(A), Rows(Y, C, S), W, 0.3, 0.7, HINGE, np.zeros(7), work)
+    for k, rows in enumerate((slice(0, 3), slice(3, 7))):
+        args = (A[rows], Y[rows], W, 0.3, C[rows], S[rows], 0.7, "hinge")
+        _, smoothed, true, total, ascent, ascent_b = oracle.sweep(*args)
+        np.testing.assert_allclose(work.scalars[k, :4], [smoothed, true, total, ascent_b], **EXACT)
+        np.testing.assert_allclose(work.parts[k, :5], ascent, **EXACT)
+
+
+@both_layouts
+@every_scale
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_the_fused_pass_at_every_scale(layout, scale, loss):
+    found = kernels.sweep(layout(scale * A), Y, W / scale, 0.3, C, S, 1e-3, loss)
+    expect = oracle.sweep(scale * A, Y, W / scale, 0.3, C, S, 1e-3, loss)
+    for got, want in zip(found, expect, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-11)
+    assert found._fields == ("u", "smoothed", "loss", "total", "ascent", "ascent_b")
+
+
+def test_the_fused_pass_has_costs_scales_and_smoothing_of_one_unless_told():
+    found = kernels.sweep([[1.0, 0.0], [0.0, 1.0], [-1.0, -1.0]], [1, 1, 1], [0.5, 3.0])
+    assert found.u.tolist() == [0.5, 0.0, 1.0]
+    assert (found.smoothed, found.loss, found.total) == (0.125 + 4.0, 0.5 + 4.5, 1.5)
+    assert (found.ascent.tolist(), found.ascent_b) == ([-0.5, -1.0], 1.5)
+    u = np.zeros(1)
+    assert kernels.sweep([[1.0]], [1], [0.5], u=u).u is u
+
+
+def test_losses_have_names():
+    assert (loss_code("hinge"), loss_code("square")) == (HINGE, SQUARE) == (0, 1)
+    with pytest.raises(InputError, match=r"^loss must be one of hinge, square, got 'log'$"):
+        loss_code("log")
+
+
+@pytest.mark.parametrize(
+    ("y", "c", "s", "message"),
+    [
+        ([1, 0], 1, 1, r"y must hold -1 and \+1 only"),
+        ([1, 2], 1, 1, r"y must hold -1 and \+1 only"),
+        ([1, -1], [1, -0.5], 1, "c must not be negative, got -0.5"),
+        ([1, -1], 1, 0, "s must be positive, got 0"),
+        ([1, -1, 1], 1, 1, r"y must have length 2, got shape \(3,\)"),
+        ([1, -1], [1], 1, r"c must have length 2, got shape \(1,\)"),
+        ([1, -1], 1, [1], r"s must have length 2, got shape \(1,\)"),
+    ],
+)
+def test_labels_costs_and_scales_are_checked(y, c, s, message):
+    with pytest.raises(InputError, match=f"^{message}$"):
+        as_rows(y, c, s, 2)
+
+
+def test_costs_of_zero_are_taken():
+    rows = as_rows([1, -1], [0.0, 3.0], 2.0, 2)
+    assert [v.tolist() for v in rows] == [[1, -1], [0, 3], [2, 2]]
+
+
+# ---------------------------------------------------------------- along a direction
+
+F = np.array([0.5, -2.0, 0.0, 1.0, -0.9, 3.0, 1.0])
+M = np.array([1.0, 0.5, -1.0, 2.0, 0.25, -4.0, 0.0])
+CENTRE = np.array([0.0, 0.5, 1.0, 0.25, 0.75, 0.0, 0.5])
+
+
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+@pytest.mark.parametrize("n_chunks", [1, 3, 7])
+@pytest.mark.parametrize("t", [0.0, 0.3, -2.0])
+def test_slopes_over_chunks_about_a_centre(loss, n_chunks, t):
+    mu, code = 0.7, loss_code(loss)
+    margins = line.Margins(1 / S, F, M, CENTRE, np.zeros(0), np.zeros(0))
+    first, second = line._slope(Rows(Y, C, S), margins, mu, code, t, dirty(n_chunks, 5))
+    weight, curvature, *_ = oracle.centred_step(A, Y, C, S, CENTRE, F + t * M, mu, loss)
+    assert first == pytest.approx(-weight @ M, rel=1e-12)
+    assert second == pytest.approx(curvature @ M**2, rel=1e-12)
+
+
+def test_slopes_at_the_bends_take_neither_side():
+    f, y = np.array([1.0, 0.5, 0.75]), np.ones(3)  # r/(μs) = 0, 1, ½
+    assert kernels.slope(f, np.ones(3), y, mu=0.5) == (-1.5, 2.0)
+    assert kernels.slope(f, np.ones(3), y, t=0.25, mu=0.5) == (-0.5, 2.0)
+
+
+def test_slopes_have_costs_scales_and_smoothing_of_one_unless_told():
+    assert kernels.slope([0.5, 2.0], [1.0, 3.0], [1, -1]) == (-0.5 + 3.0, 1.0)
+    assert kernels.slope([0.5], [3.0], [1], c=2.0, s=4.0, mu=0.5) == (-1.5, 9.0)
+    assert kernels.slope([0.5], [3.0], [1], c=2.0, loss="square") == (-6.0, 36.0)
+
+
+def test_slopes_are_summed_in_chunks_of_256_rows():
+    assert line.line_parts(4).shape == (4, 16)
+    n = 600
+    f = np.linspace(-1, 1, n)
+    got = kernels.slope(f, np.ones(n), np.ones(n))
+    assert got == pytest.approx(oracle.slope(f, np.ones(n), np.ones(n), 0, 1, 1, 1, "hinge"))
+
+
+@both_layouts
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+@pytest.mark.parametrize("n_chunks", [1, 3, 7])
+def test_steps_over_chunks(layout, loss, n_chunks):
+    X, code, mu = as_matrix(layout(A)), loss_code(loss), 0.7
+    margins = line.Margins(1 / S, F.copy(), M, CENTRE, np.zeros(7), np.full(7, np.nan))
+    parts, room, ascent, f = dirty(n_chunks, 5), dirty(n_chunks, 5), np.zeros(5), F.copy()
+    for t in (0.0, 0.3, 0.0, -2.0):
+        f += t * M
+        got = line._step(X, Rows(Y, C, S), margins, mu, code, t, parts, room, ascent)
+        weight, curvature, sums_, expect = oracle.centred_step(A, Y, C, S, CENTRE, f, mu, loss)
+        np.testing.assert_allclose(margins.weight, weight, rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(margins.curvature, curvature, **EXACT)
+        np.testing.assert_allclose(got, sums_, **EXACT)
+        np.testing.assert_allclose(ascent, expect, rtol=1e-11, atol=1e-12)
+        np.testing.assert_allclose(margins.f, f, **EXACT)
+
+
+def test_rows_at_the_bends_have_no_curvature_and_the_largest_u_is_that_of_all_chunks():
+    y, f = np.ones(3), np.array([0.0, 0.9, 1.0])
+    for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
+        margins = line.Margins(y, f[order], 0 * y, 0 * y, np.zeros(3), np.full(3, np.nan))
+        args = (as_matrix(np.eye(3)), Rows(y, y, y), margins, 1.0, HINGE, 0.0)
+        ascent = np.zeros(3)
+        found = line._step(*args, dirty(3, 3), dirty(3, 5), ascent)
+        assert found == pytest.approx((0.5 + 0.005, 1.1, 1.1, 1.1, 1.0))
+        u = np.array([1.0, 0.1, 0.0])[order]
+        np.testing.assert_allclose(margins.weight, u, **EXACT)
+        np.testing.assert_allclose(ascent, u, **EXACT)
+        np.testing.assert_array_equal(margins.curvature, np.array([0.0, 1.0, 0.0])[order])
+    margins = line.Margins(y, f + 5, 0 * y, 0 * y, np.zeros(3), np.zeros(3))
+    args = (as_matrix(np.eye(3)), Rows(y, y, y), margins, 1.0, HINGE, 0.0)
+    assert line._step(*args, dirty(3, 3), dirty(3, 5), np.zeros(3)) == (0, 0, 0, 0, 0)
+
+
+# ---------------------------------------------------------------- curvature
+
+
+def rooms(n_chunks, p):
+    return np.full((n_chunks, (2 * PANEL + min(p, TILE)) * p), 77.0)
+
+
+@both_layouts
+@every_scale
+@pytest.mark.parametrize("n_chunks", [1, 3, 7])
+def test_curvature_over_chunks(layout, scale, n_chunks):
+    X, expect = as_matrix(layout(scale * A)), scale**2 * oracle.hessian(A, D)
+    near = {"rtol": 1e-12, "atol": 1e-14 * scale**2}
+    H = np.full((5, 5), 2.0 * scale**2)
+    _hessian(X, D, dirty(n_chunks, 25), rooms(n_chunks, 5), False, H)
+    np.testing.assert_allclose(H, expect, **near)
+    H[:] = 0.5 * expect
+    _hessian(X, D, dirty(n_chunks, 25), rooms(n_chunks, 5), True, H)
+    np.testing.assert_allclose(H, 1.5 * expect, **near)
+    out = np.full(5, 3.0)
+    _hessian_times(X, D, W, dirty(n_chunks, 5), out)
+    np.testing.assert_allclose(out, expect @ W, **near)
+    _hessian_times(X, D, W, dirty(n_chunks, 5), out, keep=True)
+    np.testing.assert_allclose(out, 2 * expect @ W, **near)
+    _hessian_diagonal(X, D, dirty(n_chunks, 5), out)
+    np.testing.assert_allclose(out, np.diag(expect), **near)
+    _hessian_diagonal(X, D, dirty(n_chunks, 5), out, keep=True)
+    np.testing.assert_allclose(out, 2 * np.diag(expect), **near)
+
+
+@pytest.mark.parametrize("n", [511, 512, 513, 1030])
+def test_curvature_of_several_panels_of_rows(n):
+    X = np.random.default_rng(n).normal(size=(n, 2))
+    d = np.where(np.arange(n) % 100 == 99, 0.0, 0.5 + np.arange(n) % 3)
+    H = np.zeros((2, 2))
+    _hessian(as_matrix(X), d, dirty(1, 4), rooms(1, 2), False, H)
+    np.testing.assert_allclose(H, oracle.hessian(X, d), rtol=1e-12)
+
+
+@pytest.mark.parametrize("p", [256, 260])
+def test_curvature_of_several_tiles_of_columns(p):
+    X, d = np.random.default_rng(p).normal(size=(3, p)), np.array([1.0, 0.0, 2.0])
+    H = np.full((p, p), np.nan)
+    _hessian(as_matrix(X), d, dirty(1, p * p), rooms(1, p), False, H)
+    np.testing.assert_allclose(H, oracle.hessian(X, d), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize(("cells", "spread"), [(3, False), (4, True)])
+def test_sparse_rows_are_spread_out_from_a_third_full_on(cells, spread):
+    dense = np.zeros((6, 10))
+    dense[:, 2 : 2 + cells] = 1.0 + np.arange(6.0)[:, None]
+    for n_chunks in (1, 2, 6):
+        room, H = rooms(n_chunks, 10), np.zeros((10, 10))
+        _hessian(as_matrix(csr_matrix(dense)), D[:6], dirty(n_chunks, 100), room, False, H)
+        np.testing.assert_allclose(H, oracle.hessian(dense, D[:6]), rtol=1e-12, atol=1e-14)
+        with_weight = [
+            D[k * 6 // n_chunks : (k + 1) * 6 // n_chunks].any() for k in range(n_chunks)
+        ]
+        assert [(r != 77).any() for r in room] == [spread and w for w in with_weight]
+
+
+def test_rows_of_a_panel_are_multiplied_together():
+    room, used = rooms(1, 5), D > 0
+    _hessian(as_matrix(A), D, dirty(1, 25), room, False, np.zeros((5, 5)))
+    panel = room[0, : PANEL * 5].reshape(PANEL, 5)
+    np.testing.assert_allclose(panel[:5], (np.sqrt(D)[:, None] * A)[used], **EXACT)
+    assert (panel[5:] == 77).all()
+
+
+def test_chunks_without_rows_add_nothing():
+    for X in (as_matrix(A[:2]), as_matrix(csr_matrix(A[:2]))):
+        H = np.zeros((5, 5))
+        _hessian(X, np.ones(2), dirty(4, 25), rooms(4, 5), False, H)
+        np.testing.assert_allclose(H, A[:2].T @ A[:2], **EXACT)
+
+
+@pytest.mark.parametrize("call", [kernels.hessian, kernels.hessian_diagonal])
+def test_curvature_is_not_negative(call):
+    with pytest.raises(InputError, match=r"^d must not be negative, got -0\.5$"):
+        call(A, np.linspace(-0.5, 1, 7))
+    assert not call(A, 0.0).any()
+    with pytest.raises(
+        InputError, match=r"^out must be a writable C-ordered float64 array of shape"
+    ):
+        call(A, 1.0, out=np.zeros(3))
+
+
+def test_curvature_goes_where_it_is_asked_to():
+    H, v, g = np.full((5, 5), 8.0), np.full(5, 8.0), np.full(5, 8.0)
+    assert kernels.hessian(A, D, out=H) is H
+    assert kernels.hessian_times(A, D, W, out=v) is v
+    assert kernels.hessian_diagonal(A, D, out=g) is g
+    np.testing.assert_allclose(H @ W, v, rtol=1e-12, atol=1e-13)
+    np.testing.assert_allclose(np.diag(H), g, **EXACT)
+
+
+def test_blas_is_held_at_one_thread_for_a_hessian(monkeypatch):
+    seen = []
+    module = sys.modules["nesvm_jit.kernels.hessian"]
+    held = jit.one_blas_thread
+    monkeypatch.setattr(module, "one_blas_thread", lambda: seen.append(1) or held())
+    kernels.hessian(A, D)
+    assert seen == [1]
+
+
+# ---------------------------------------------------------------- public names
+
+
+@both_layouts
+def test_slices_of_rows_are_matrices_too(layout):
+    X = row_slice(as_matrix(layout(A)), 2, 6)
+    np.testing.assert_allclose(kernels.margins(X, W, 1.0), A[2:6] @ W + 1.0, **EXACT)
+    np.testing.assert_allclose(kernels.hessian(X, D[2:6]), oracle.hessian(A[2:6], D[2:6]), **EXACT)
+    assert size_of(X)[:3] == (4, 5, 8 if layout is csr_matrix else 20)
+
+
+@both_layouts
+def test_results_go_where_they_are_asked_to(layout):
+    X, f, g = layout(A), np.zeros(7), np.ones(5)
+    assert kernels.margins(X, W, out=f) is f
+    np.testing.assert_allclose(f, A @ W, **EXACT)
+    assert kernels.accumulate(X, D, out=g) is g
+    np.testing.assert_allclose(g, A.T @ D, **EXACT)
+    assert kernels.accumulate_change(X, D + Y, D, g) is g
+    np.testing.assert_allclose(g, A.T @ (D + Y), **EXACT)
+    for call in (
+        lambda: kernels.margins(X, W, out=np.zeros(5)),
+        lambda: kernels.accumulate(X, D, out=np.zeros(7)),
+        lambda: kernels.accumulate_change(X, D, D, np.zeros(7)),
+    ):
+        with pytest.raises(InputError, match=r"^out must be a writable C-ordered float64 array of"):
+            call()
+
+
+def test_margins_over_w_are_those_of_the_w_that_was_given():
+    v = np.arange(10.0)
+    out = kernels.margins(np.ones((4, 4)), v[2:6], 1.0, out=v[4:8])
+    assert out.tolist() == [15.0] * 4
