@@ -148,7 +148,7 @@ def test_values_and_bounds_less_what_rounding_may_feign(loss, bias, scale, cost)
 
 @every_loss
 def test_rounding_adds_up_over_moves(loss):
-    problem, K, y, c, rng = made(loss)
+    problem, K, y, c, _ = made(loss)
     beta = 0.1 * y * c
     problem.stand(beta)
     drift = EPS * weight(K, beta)
@@ -556,7 +556,7 @@ def test_the_metric_is_that_of_functions(bias):
 @every_bias
 @every_size
 def test_bounds_of_the_smoothed_form(model, bias, scale, cost):
-    problem, K, y, c, s, rng = smooth(model, bias, scale, cost)
+    problem, K, y, c, _, rng = smooth(model, bias, scale, cost)
     loss = problem.model.loss
     v = problem.start(0.3 * cost * rng.standard_normal(24), -2.5)
     found = problem.evaluate(v, MU)
@@ -564,7 +564,7 @@ def test_bounds_of_the_smoothed_form(model, bias, scale, cost):
     assert problem.excess(v, found) == approx(0.5 * g @ K @ g + 2.5 * abs(g_b), rel=1e-9)
     near = problem.start(0.3 * cost * rng.standard_normal(24), -0.5)
     found = problem.evaluate(near, MU)
-    g, f, g_b = problem.parts(found.gradient)
+    g, _, g_b = problem.parts(found.gradient)
     assert problem.excess(near, found) == approx(0.5 * g @ K @ g + abs(g_b), rel=1e-9)
     h = problem.kernel.beta.copy()
     assert problem.bound_now() == approx(dual_value(K, y, c, h, loss), rel=1e-8)
@@ -585,7 +585,7 @@ def test_bounds_of_the_smoothed_form(model, bias, scale, cost):
 @every_bias
 @every_size
 def test_constants_of_the_smoothed_form(model, bias, scale, cost):
-    problem, K, y, c, s, _ = smooth(model, bias, scale, cost)
+    problem, K, _, c, s, _ = smooth(model, bias, scale, cost)
     d = 2 * c if model == "lssvm" else c / s / MU.loss
     paper = 1 + 24 * (d * (np.diag(K) + bias)).max()
     assert problem.lipschitz("paper", MU) == approx(paper, rel=1e-12)

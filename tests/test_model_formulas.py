@@ -526,7 +526,7 @@ def test_a_dual_point_is_valued_afresh_in_one_pass(model, bias, bounds):
 
 @pytest.mark.parametrize("model", ["csvm", "lpsvm"])
 def test_a_point_that_is_its_own_best_multiple_is_returned_as_it_is(model):
-    problem, X, y, c, _ = made(model, False)
+    problem, _, _, c, _ = made(model, False)
     alpha = 1e-12 * c
     assert problem.value_of(alpha).alpha.max() <= c.max()
     full = np.where(c > 0, c, 0.0)
@@ -537,7 +537,7 @@ def test_a_point_that_is_its_own_best_multiple_is_returned_as_it_is(model):
 @every_model
 @every_bias
 def test_what_the_gap_owes_to_a_gradient(model, bias):
-    problem, X, y, c, rng = made(model, bias)
+    problem, _, _, _, rng = made(model, bias)
     for b in (0.2, -7.0):
         v = np.append(rng.standard_normal(4), b)[: problem.n_variables]
         found = problem.evaluate(v, MU)
@@ -606,7 +606,7 @@ def test_a_judged_point_has_its_objective_and_bound(model, bias, bounds):
 
 @every_model
 def test_the_loss_of_residuals_and_the_gap_they_promise(model):
-    problem, X, y, c, rng = made(model, False)
+    problem, _, _, c, rng = made(model, False)
     r = rng.standard_normal(31)
     loss = c @ (r**2 if model == "lssvm" else np.maximum(r, 0))
     assert problem.loss_of(r) == approx(loss, rel=1e-13)
@@ -645,7 +645,7 @@ def test_points_with_more_and_more_zeros():
 @every_model
 @every_bias
 def test_a_problem_goes_on_from_the_state_of_another(model, bias):
-    one, X, y, c, rng = made(model, bias)
+    one, _, _, c, rng = made(model, bias)
     other = made(model, bias)[0]
     v = rng.standard_normal(one.n_variables)
     one.lipschitz("tight", MU)
