@@ -560,7 +560,7 @@ def test_bounds_of_the_smoothed_form(model, bias, scale, cost):
     loss = problem.model.loss
     v = problem.start(0.3 * cost * rng.standard_normal(24), -2.5)
     found = problem.evaluate(v, MU)
-    g, f, g_b = problem.parts(found.gradient)
+    g, _, g_b = problem.parts(found.gradient)
     assert problem.excess(v, found) == approx(0.5 * g @ K @ g + 2.5 * abs(g_b), rel=1e-9)
     near = problem.start(0.3 * cost * rng.standard_normal(24), -0.5)
     found = problem.evaluate(near, MU)

@@ -207,12 +207,17 @@ def balanced(model, alpha, y, c, bounds=None):
 @pytest.mark.parametrize("bounds", [None, [(0, 1), (1, 4)]])
 @pytest.mark.parametrize("model", ["csvm", "lpsvm"])
 @pytest.mark.parametrize("sign", [1, -1])
-def test_points_in_the_box_are_balanced_in_two_ways(model, sign, bounds):
-    y = [sign, sign, -sign, -sign]
+@pytest.mark.parametrize("size", [2.0**-20, 1.0, 2.0**20])
+def test_points_in_the_box_are_balanced_in_two_ways(model, sign, bounds, size):
+    y, alpha = [sign, sign, -sign, -sign], size * np.array([2.0, 2.0, 1.0, 1.0])
     # 2 too much; inside there is room of 2 in the heavy class and of 1 in the other
-    scaled, moved = balanced(model, [2.0, 2.0, 1.0, 1.0], y, [3.0, 2.0, 1.0, 2.0], bounds)
-    assert scaled == [1.0, 1.0, 1.0, 1.0]
-    assert moved == approx([2.0 - 4 / 3, 2.0, 1.0, 1.0 + 2 / 3])
+    scaled, moved = balanced(model, alpha, y, size * np.array([3.0, 2.0, 1.0, 2.0]), bounds)
+    assert scaled == [size, size, size, size]
+    assert np.array(moved) / size == approx([2.0 - 4 / 3, 2.0, 1.0, 1.0 + 2 / 3])
+
+
+def test_a_class_of_zeros_takes_the_other_to_zero():
+    assert balanced("csvm", [0.5, 0.0], [1, -1], [1.0, 1.0]) == [[0.0, 0.0], [0.0, 0.0]]
 
 
 def test_what_is_balanced_is_left_alone():
@@ -325,6 +330,15 @@ def test_power_iteration_counts_and_comes_from_below():
     A = np.diag([5.0, 4.0, 1.0])
     assert 0.999 * 5.0 <= power_iteration(times(A), 3) <= 5.0
     assert 5 <= len(calls) <= 40
+    for size in (1e-6, 1.0, 1e6):
+        calls.clear()
+        B = size * np.random.default_rng(3).standard_normal((40, 6))
+        v, value, before, rounds = np.random.default_rng(0).random(6) + 0.5, 0.0, -1.0, 0
+        while value - before > 1e-4 * value or rounds < 1:
+            v, rounds = v / np.linalg.norm(v), rounds + 1
+            before, value, v = value, v @ B.T @ B @ v, B.T @ B @ v
+        assert power_iteration(times(B.T @ B), 6) == approx(value, rel=1e-9)
+        assert len(calls) == rounds
     calls.clear()
     power_iteration(lambda v: calls.append(1) or 2.0 ** len(calls) * v, 3)  # never still
     assert len(calls) == 100
