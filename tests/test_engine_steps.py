@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from nesvm_jit.kernels.coordinate import _shuffle
 from nesvm_jit.kernels.sweep import HINGE, SQUARE
+from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
 from nesvm_jit.models.problem import DualPoint, Evaluation, problem_in_memory
@@ -264,7 +265,7 @@ class Followed:
 
 def stepped(model, bias, cost):
     X, y, c = draw(200, 5, cost=cost)
-    problem = Followed(problem_in_memory(X, y, c, MODELS[model](), bias))
+    problem = Followed(problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias))
     run = Run(problem, Limits(tol=1e-6))
     newton(problem, np.zeros(problem.n_variables), Smoothing(4.0, 4.0), run)
     return problem, run
@@ -368,7 +369,7 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
     more = {"seed": 3}
     if start:
         more |= {"alpha0": 2 * c * np.random.default_rng(1).random(40) - 0.2, "b0": -0.4 * bias}
-    problem = problem_in_memory(X, y, c, MODELS[model](), bias)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
     run = Run(problem, Limits(tol=tol, max_iter=rounds))
     v, alpha, gap = coordinate(problem, more.get("alpha0"), more.get("b0", 0.0), 3, run)
     expect, a, looks = ascent(model, X, y, c, bias, run.rounds, tol, **more)
@@ -389,7 +390,7 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
 @pytest.mark.parametrize(("model", "most"), [("csvm", 230), ("lssvm", 160)])
 def test_coordinate_ascent_looks_at_the_objective_where_the_end_is_near(model, most, bias):
     X, y, c = draw(120, 4)
-    problem = problem_in_memory(X, y, c, MODELS[model](), bias)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
     run = Run(problem, Limits(tol=1e-4))
     *_, gap = coordinate(problem, None, 0.0, 0, run)
     assert run.status == "converged"
@@ -402,7 +403,7 @@ def test_coordinate_ascent_looks_at_the_objective_where_the_end_is_near(model, m
 
 def test_what_is_known_without_a_pass():
     X, y, c = draw()
-    problem = problem_in_memory(X, y, c, MODELS["csvm"](), True)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
     run = Run(problem, Limits(callback=lambda _: True))
     coordinate(problem, None, 0.0, 0, run)
     assert run.status == "interrupted"
@@ -428,7 +429,7 @@ def test_how_many_epochs_seem_to_be_left():
 @every_bias
 def test_coordinate_ascent_ends_where_its_patience_does(bias):
     X, y, c = draw(cost=10.0)
-    problem = problem_in_memory(X, y, c, MODELS["csvm"](), bias)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), bias)
     run = Run(problem, Limits(tol=1e-9))
     v, alpha, gap = coordinate(problem, None, 0.0, 0, run, patience=4.0)
     assert not run.done
@@ -443,7 +444,7 @@ def test_coordinate_ascent_ends_where_its_patience_does(bias):
 
 def test_a_chain_hands_over_to_newton_and_says_why():
     X, y, c = draw(300, 4, cost=50.0)
-    problem = problem_in_memory(X, y, c, MODELS["csvm"](), True)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
     run = Run(problem, Limits(tol=1e-8))
     chain(problem, 0, run)
     after = r"after (1 epoch|[2-9] epochs) of coordinate steps"
@@ -455,7 +456,7 @@ def test_a_chain_hands_over_to_newton_and_says_why():
     first = table["mu"][table["round"] > epochs][0]
     assert first == (1.0 if gap > 0.3 else 0.25)
     assert run.status == "converged"
-    easy = problem_in_memory(X, y, 1e-6 * c, MODELS["csvm"](), True)
+    easy = problem_in_memory(as_matrix(X), y, 1e-6 * c, MODELS["csvm"](), True)
     run = Run(easy, Limits(tol=1e-1))
     chain(easy, 0, run)
     assert (run.engine, run.why) == ("coordinate", "epochs of coordinate steps sufficed")

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.kernels.sweep import Rows
-from nesvm_jit.matrix import Csr, as_matrix, row_slice, size_of
+from nesvm_jit.matrix import as_matrix, row_slice, size_of
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.base import balanced_in_box
 from nesvm_jit.models.blocks import Block, Resident, block_bounds, block_size
@@ -31,8 +31,8 @@ class Pieces:
     """Rows that come in these blocks, and how often they were read."""
 
     def __init__(self, X, bounds, resident=True):
-        self.X, self.bounds, self.resident, self.size = X, bounds, resident, size_of(X)
-        self.dtype = X.data.dtype if isinstance(X, Csr) else X.dtype
+        self.X, self.bounds, self.resident = as_matrix(X), bounds, resident
+        self.size, self.dtype = size_of(self.X), X.dtype
         self.reads = 0
 
     def __iter__(self):
@@ -283,7 +283,13 @@ def test_what_is_learnt_of_the_rows(model, bias, bounds, scale):
 
 
 def test_the_mean_square_of_empty_rows_is_one():
-    part = Part(Resident(np.zeros((3, 2))), np.array([1.0, -1, 1]), np.ones(3), MODELS["csvm"](), 1)
+    part = Part(
+        Resident(as_matrix(np.zeros((3, 2)))),
+        np.array([1.0, -1, 1]),
+        np.ones(3),
+        MODELS["csvm"](),
+        1,
+    )
     assert LinearProblem(part).mean_square() == 1.0
 
 
@@ -480,6 +486,61 @@ def test_without_a_bias_the_best_multiple_costs_no_pass(model, bounds, way, mu):
     assert problem.bound_now() == approx(plain, rel=1e-6)
 
 
+@every_model
+@every_bias
+def test_a_dual_point_is_of_the_last_evaluation_however_it_was_made(model, bias):
+    def fresh():
+        return made(model, bias)[0]
+
+    _, X, y, c, rng = made(model, bias)
+    one, two = 0.3 * rng.standard_normal((2, 5))[:, : fresh().n_variables]
+    alpha = 0.1 * c
+    direction = X.T @ (alpha * y)
+    alone = {"step": fresh(), "sweep": fresh(), "judge": fresh()}
+    expect = {}
+    for way, problem in alone.items():
+        _go(problem, way, two, alpha, direction)
+        expect[way] = problem.dual()
+    for before in alone:
+        for after in alone:
+            problem = fresh()
+            _go(problem, before, one, 0.5 * alpha, 0.5 * direction)
+            problem.dual()
+            _go(problem, after, two, alpha, direction)
+            value, point = problem.dual()
+            assert value == expect[after].value
+            np.testing.assert_array_equal(point, expect[after].alpha)
+
+
+def _go(problem, way, v, alpha, direction):
+    if way == "step":
+        problem.place(v, MU)
+    elif way == "sweep":
+        problem.evaluate(v, MU)
+    else:
+        problem.judge(v, alpha, direction)
+
+
+def test_two_repaired_points_may_be_the_same():
+    X, y, c, _ = draw()
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
+    problem.evaluate(np.zeros(5), Smoothing(1e-9, 1e-9))  # every u is one
+    _, alpha = problem.dual()
+    heavy = 1.0 if c @ y > 0 else -1.0
+    lighter = c[y != heavy].sum() / c[y == heavy].sum()
+    expect = np.where(y == heavy, lighter * c, c)
+    np.testing.assert_allclose(alpha, expect * (alpha.sum() / expect.sum()), rtol=1e-12)
+
+
+@pytest.mark.parametrize("times", [2.0, 4.0, 0.5, 1.0])
+def test_a_multiple_is_taken_whatever_it_is(times):
+    X, y, c = 1e-3 * np.eye(2), np.array([1.0, -1.0]), np.array([1.0, 0.5])
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
+    value, alpha = problem.value_of(c / times)
+    assert alpha.tolist() == c.tolist()
+    assert value == approx(1.5 - 0.5e-6 * 1.25)
+
+
 def in_two_ways(alpha, y, c):
     """Balanced in NumPy: the heavy class scaled down; entries inside moved first."""
     heavy = 1.0 if alpha @ y > 0 else -1.0
@@ -642,7 +703,7 @@ def test_the_loss_of_residuals_and_the_gap_they_promise(model):
 
 def test_points_with_more_and_more_zeros():
     X, y, c, _ = draw(p=6)
-    problem = problem_in_memory(X, y, c, MODELS["lpsvm"](), True)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
     v = np.array([2.0, -0.02, 0.002, 2e-4, 1e-6, 0.5, 0.7])
     problem.place(v, Smoothing(1.0, 1.0))
     kept = [np.flatnonzero(z).tolist() for z in problem.sparser(v, Smoothing(0.6, 1.0))]
@@ -700,7 +761,7 @@ def test_counts_alone_are_restored_where_no_steps_were_saved():
 @pytest.mark.parametrize("alpha", [[5.0, 0.5], [0.0, 0.0]])
 def test_smoothing_about_a_point_of_the_part(alpha):
     X, y, c = np.eye(2), np.array([1.0, -1.0]), np.array([10.0, 0.0])
-    problem = problem_in_memory(X, y, c, MODELS["csvm"](), False)
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
     v = np.array([2.0, 0.0])
     found = problem.place(v, Smoothing(4.0, 4.0), np.array(alpha))
     # r = −1: u = median(α/c − ¼, 0, 1), h = u r − 2(u − α/c)²
@@ -711,6 +772,6 @@ def test_smoothing_about_a_point_of_the_part(alpha):
 
 def test_lists_of_costs_and_labels_are_those_of_balanced_in_box():
     y, c = np.array([1.0, -1.0]), np.ones(2)
-    part = problem_in_memory(np.ones((2, 1)), y, c, MODELS["csvm"](), True).part
+    part = problem_in_memory(as_matrix(np.ones((2, 1))), y, c, MODELS["csvm"](), True).part
     (same_point,) = balanced_in_box(part, np.array([0.5, 0.5]))
     assert same_point.tolist() == [0.5, 0.5]

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit.matrix import Size
+from nesvm_jit.matrix import Size, as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.problem import DualPoint, Evaluation, problem_in_memory
 from nesvm_jit.solvers import (
@@ -652,7 +652,7 @@ def test_directions_of_a_real_problem_solve_its_equations():
     X, y = rng.standard_normal((40, 5)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
     for model in MODELS:
         for bias in (False, True):
-            problem = problem_in_memory(X, y, np.full(40, 0.3), MODELS[model](), bias)
+            problem = problem_in_memory(as_matrix(X), y, np.full(40, 0.3), MODELS[model](), bias)
             g = problem.place(0.1 * np.ones(problem.n_variables), MU).gradient.copy()
             H = problem.hessian(MU).copy()
             exact = -np.linalg.solve(H, g)
