@@ -13,7 +13,7 @@ from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
 from nesvm_jit.models.problem import DualPoint, Evaluation, problem_in_memory
 from nesvm_jit.models.smoothed_kernel import SmoothedKernel
-from nesvm_jit.solvers import Limits, Run, chain, coordinate, newton
+from nesvm_jit.solvers import Limits, Run, active_set, chain, coordinate, newton
 from nesvm_jit.solvers.active_set import active_set_direction
 from nesvm_jit.solvers.coordinate import left
 from nesvm_jit.solvers.least_squares import least_squares
@@ -360,7 +360,10 @@ def ascent(model, X, y, c, bias, rounds, tol, seed=0, alpha0=None, b0=0.0):
 @pytest.mark.parametrize("model", ["csvm", "lssvm"])
 @pytest.mark.parametrize(
     ("rounds", "cost", "tol"),
-    [(1, 1.0, 1e-12), (2, 1.0, 1e-12), (7, 0.01, 1e-12), (33, 1.0, 1e-12), (60, 1e2, 1e-3)],
+    [
+        *((1, 1.0, 1e-12), (2, 1.0, 1e-12), (7, 0.01, 1e-12), (33, 1.0, 1e-12)),
+        *((60, 1e2, 1e-3), (90, 0.1, 1e-12), (70, 3.0, 1e-2)),
+    ],
 )
 @pytest.mark.parametrize("start", [False, True], ids=["cold", "warm"])
 def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start):
@@ -384,6 +387,7 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
     np.testing.assert_allclose(table["passes"], passes, atol=1e-9)
     assert gap == run.gap
     assert run.rounds == rounds or run.status == "converged"
+    assert (table["gap"][:-1] > tol).all()
 
 
 @every_bias
@@ -412,6 +416,8 @@ def test_what_is_known_without_a_pass():
     run = Run(problem, Limits(tol=1e-9, max_iter=2, callback=seen.append))
     coordinate(problem, None, 0.0, 0, run)
     assert seen[0]["objective"] == approx(c.sum(), rel=1e-12)
+    X[:, 1] = 0.0
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
     warm = Run(problem, Limits(tol=1e-9, max_iter=2, callback=seen.append))
     coordinate(problem, 0.5 * c, 0.0, 0, warm)
     assert seen[2]["objective"] == np.inf
@@ -440,6 +446,22 @@ def test_coordinate_ascent_ends_where_its_patience_does(bias):
     np.testing.assert_allclose(alpha, a, rtol=1e-6, atol=1e-9)
     assert run.objective == approx(min(looks[-1][1], c.sum()))
     assert 0 < gap < 1
+
+
+def test_the_first_epoch_is_measured_against_a_gap_of_one():
+    X, y, c = draw(cost=10.0)
+
+    def rounds(patience):
+        problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
+        run = Run(problem, Limits(tol=1e-9, max_iter=3))
+        gap = coordinate(problem, None, 0.0, 0, run, patience)[2]
+        return run.rounds, gap
+
+    one, gap = rounds(0.0)
+    assert one == 1
+    epochs = np.log(gap / 1e-9) / np.log(1.0 / gap)
+    assert rounds(0.99 * epochs)[0] == 1
+    assert rounds(1.01 * epochs)[0] > 1
 
 
 def test_a_chain_hands_over_to_newton_and_says_why():
@@ -712,6 +734,70 @@ def test_an_indefinite_block_gets_the_least_ridge_that_helps(least, more, size):
     z = -g[3:6] / (np.diag(K) + 0.5 * size + more * size)
     np.testing.assert_allclose(d[:3], -g[:3] - z, rtol=1e-3)
     np.testing.assert_allclose(d[3:6], -g[3:6] - K @ z, rtol=1e-3)
+
+
+def conjugate_gradients(A, ridge, R):
+    """Solutions of (A + ridge) s = r for several r side by side, and the products it took."""
+    M = A + np.diag(ridge)
+    scale, S, D = 1 / np.diag(M), np.zeros_like(R), R / np.diag(M)
+    rz = first = (R * R * scale).sum(axis=1)
+    products = 0
+    while products < 200:
+        products += 1
+        t = (rz / np.einsum("ki,ij,kj->k", D, M, D))[:, None]
+        S, R = S + t * D, R - t * D @ M
+        before, rz = rz, (R * R * scale).sum(axis=1)
+        if (rz <= 1e-6 * first).all():
+            break
+        D = scale * R + (rz / before)[:, None] * D
+    return S, products
+
+
+@every_bias
+@pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
+def test_conjugate_gradients_with_a_kernel_are_those_of_numpy(monkeypatch, bias, size):
+    monkeypatch.setattr(active_set, "LARGEST", 0)
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((30, 40)) * np.linspace(0.3, 1, 30)[:, None]
+    K, W = size * B @ B.T, (1 + rng.random(30)) / size
+    problem, g = stub(K, W, bias), rng.standard_normal(61)
+    calls, times = [], problem.kernel.rows.times
+    problem.kernel.rows.times = lambda *v: calls.append(len(v)) or times(*v)
+    d = active_set_direction(problem, g, MU)
+    R = np.stack([-g[30:60], np.ones(30)])[: 1 + bias]
+    S, products = conjugate_gradients(K, 1 / W, R)
+    z = S[0]
+    if bias:
+        assert d[-1] == approx((-g[-1] - z.sum()) / S[1].sum(), rel=1e-6)
+        z = z + d[-1] * S[1]
+    else:
+        assert d[-1] == -g[-1]
+    np.testing.assert_allclose(d[:30], -g[:30] - z, rtol=1e-5, atol=1e-7 / size)
+    np.testing.assert_allclose(d[30:60], -g[30:60] - K @ z, rtol=1e-5, atol=1e-6)
+    assert calls == [1 + bias] * products
+    monkeypatch.setattr(active_set, "LARGEST", 30)
+    exact = active_set_direction(problem, g, MU)
+    np.testing.assert_allclose(d, exact, rtol=0.05, atol=0.02 * np.abs(exact).max())
+    assert len(calls) == products
+
+
+def test_conjugate_gradients_with_a_kernel_end_after_200_products(monkeypatch):
+    monkeypatch.setattr(active_set, "LARGEST", 0)
+    problem = stub(np.eye(2), [1e9, 1e9])
+    calls = []
+    turn = np.array([[0.1, -1.0], [1.0, 0.1]])  # symmetric it is not: nothing converges
+    problem.kernel.rows.times = lambda v: calls.append(1) or (turn @ v)[None]
+    active_set_direction(problem, np.arange(5.0), MU)
+    assert len(calls) == 200
+
+
+def test_a_system_that_is_solved_waits_for_the_other(monkeypatch):
+    monkeypatch.setattr(active_set, "LARGEST", 0)
+    problem = stub(np.diag([1.0, 2.0, 4.0]), [1.0, 1.0, 1.0], True)
+    g = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # a right side of zero
+    d = active_set_direction(problem, g, MU)
+    assert d[-1] == approx(-1.0 / (1 / 2 + 1 / 3 + 1 / 5))
+    np.testing.assert_allclose(d[:3], -d[-1] / np.array([2.0, 3.0, 5.0]))
 
 
 def test_where_no_ridge_helps_the_diagonal_does():
