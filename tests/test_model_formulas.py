@@ -7,13 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.kernels.sweep import Rows
-from nesvm_jit.matrix import as_matrix, row_slice, size_of
+from nesvm_jit.matrix import as_matrix, row_slice, size_of, sparse_size
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.base import balanced_in_box
 from nesvm_jit.models.blocks import Block, Resident, block_bounds, block_size
 from nesvm_jit.models.curved import power_iteration
 from nesvm_jit.models.part import Part
 from nesvm_jit.models.problem import LinearProblem, problem_in_memory
+from nesvm_jit.models.streamed import ClassCosts, Mapped, Signs, Streamed
 from nesvm_jit.models.sums import Curvature, Facts, Sums
 from scipy.sparse import csr_matrix
 
@@ -332,6 +333,39 @@ def test_a_matrix_in_memory_is_its_own_only_block():
         assert data.resident
         assert data.dtype == np.float64
         assert data.size == size_of(X)
+
+
+def test_rows_on_disk_come_in_the_blocks_of_memory():
+    asked = []
+
+    def ranges(bounds, reuse):
+        asked.append((bounds, reuse))
+        return [(lo, hi, f"rows {lo} to {hi}") for lo, hi in bounds]
+
+    disk = SimpleNamespace(
+        n_rows=10, n_cols=7, n_cells=30, dtype=np.dtype(np.float32), ranges=ranges
+    )
+    data = Streamed(disk)
+    assert not data.resident
+    assert data.dtype == np.float32
+    assert data.size == sparse_size(10, 7, 30, np.float32)
+    assert list(data) == [(0, 10, "rows 0 to 10")]
+    wide = Mapped(disk, lambda X: X.upper(), 1 << 20, np.dtype(np.float64))
+    assert not wide.resident
+    assert wide.dtype == np.float64
+    assert wide.size == (10, 1 << 20, 10 << 20, 8 << 20)
+    assert list(wide) == [(0, 5, "ROWS 0 TO 5"), (5, 10, "ROWS 5 TO 10")]
+    assert asked == [([(0, 10)], True), ([(0, 5), (5, 10)], True)]
+
+
+def test_labels_and_costs_of_classes_are_numbers_where_they_are_read():
+    signs = Signs(np.array([True, False, True]))
+    assert len(signs) == 3
+    assert signs[1:3].tolist() == [-1.0, 1.0]
+    assert signs[1:3].dtype == np.float64
+    costs = ClassCosts(np.array([1, 0, 1, 1]), np.array([0.5, 2.0]))
+    assert len(costs) == 4
+    assert costs[0:3].tolist() == [2.0, 0.5, 2.0]
 
 
 def test_power_iteration_counts_and_comes_from_below():

@@ -542,9 +542,10 @@ def test_where_no_ridge_helps_the_gradient_leads():
 
 
 def test_a_direction_that_does_not_descend_is_not_taken():
-    d = factorised(hessian_problem(np.diag([1.0, 1e-320, 1.0])), np.array([0.0, 1.0, 0.0]), MU)
+    d = factorised(hessian_problem(np.diag([1.0, 1e-300, 1.0])), np.array([0.0, 1e10, 2.0]), MU)
     assert np.isfinite(d).all()
     assert d[1] < 0
+    assert d[2] == approx(-2.0)
 
 
 def conjugate_gradients(H, g, ridge=0.0):
@@ -581,6 +582,13 @@ def test_conjugate_gradients_of_a_flat_problem_go_down_the_gradient():
     np.testing.assert_allclose(d, -G)  # with a ridge of one
     d = iterated(hessian_problem(np.diag([1.0, -1.0, 1.0]), strong=1.0), np.array([0, 1.0, 0]), MU)
     np.testing.assert_allclose(d, [0, -1.0, 0])  # no curvature: the gradient itself
+
+
+def test_a_direction_may_have_zeros():
+    d = iterated(hessian_problem(np.diag([1.0, 2.0, 4.0])), np.array([0.0, 1.0, 3.0]), MU)
+    np.testing.assert_allclose(d, [0.0, -0.5, -0.75])
+    none = iterated(hessian_problem(np.eye(3)), np.zeros(3), MU)
+    assert not none.any()
 
 
 def test_conjugate_gradients_end_after_500_products():
