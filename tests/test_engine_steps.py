@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.kernels.coordinate import _shuffle
+from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.sweep import HINGE, SQUARE
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
@@ -14,6 +15,7 @@ from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
 from nesvm_jit.models.problem import DualPoint, Evaluation, problem_in_memory
 from nesvm_jit.models.smoothed_kernel import SmoothedKernel
 from nesvm_jit.solvers import Limits, Run, active_set, chain, coordinate, newton
+from nesvm_jit.solvers import pairwise as pairs
 from nesvm_jit.solvers.active_set import active_set_direction
 from nesvm_jit.solvers.coordinate import left
 from nesvm_jit.solvers.least_squares import least_squares
@@ -614,6 +616,86 @@ def test_pairwise_steps_on_float32_end_where_it_is_too_coarse():
     pairwise(exact, None, best)
     assert run.objective <= best.objective * (1 + 1e-3)
     assert 0.0 <= run.dual <= best.objective
+
+
+@pytest.fixture
+def inner(monkeypatch):
+    """What the loops of a working set are asked for; steps of pairs find no end if `endless`."""
+    asked = SimpleNamespace(pairs=[], newton=[], endless=False)
+    steps, newton_steps = pairs._dual_steps, pairs._newton_steps
+
+    def pair_steps(*args):
+        asked.pairs.append(args[4:7])
+        taken = steps(*args)
+        return args[6] if asked.endless else taken
+
+    def all_inside(*args):
+        asked.newton.append(args[4])
+        return newton_steps(*args)
+
+    monkeypatch.setattr(pairs, "_dual_steps", pair_steps)
+    monkeypatch.setattr(pairs, "_newton_steps", all_inside)
+    return asked
+
+
+@every_bias
+def test_a_working_set_is_solved_to_a_fifth_and_the_whole_to_a_hundredth(inner, bias):
+    problem = kernel_problem(bias)[0]
+    none = np.empty(0, dtype=np.int64)
+    _, _, violation = improve(problem, none, 10)
+    assert inner.pairs[-1] == (bias, 0.2 * violation, 200)
+    work, _, violation = improve(problem, none, 39)
+    assert inner.pairs[-1] == (bias, 0.2 * violation, 20 * len(work))
+    _, _, violation = improve(problem, none, 40)
+    assert inner.pairs[-1] == (bias, 0.01 * violation, 800)
+    assert inner.newton == []
+
+
+@every_bias
+def test_where_pairs_do_not_end_newton_steps_follow(inner, bias):
+    inner.endless = True
+    problem, K, y, _ = kernel_problem(bias, cost=100.0)
+    problem.rows.diagonal()[:] = 4.0  # of which the ridge is a share
+    improve(problem, np.empty(0, dtype=np.int64), 40)
+    assert inner.newton == [4e-12]
+    np.testing.assert_allclose(problem.f, K @ problem.beta, atol=1e-9)
+    inside = (problem.beta > problem.lower) & (problem.beta < problem.upper)
+    e = (y - problem.f)[inside]
+    np.testing.assert_allclose(e, e.mean() if bias else 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize(("n", "q"), [(100, 100), (4096, 512), (4097, 1024)])
+def test_working_sets_grow_with_the_rows(monkeypatch, n, q):
+    asked = []
+    monkeypatch.setattr(pairs, "improve", lambda _, work, q: asked.append(q) or (work, 0, 0.0))
+    rows = KernelRows(as_matrix(np.zeros((n, 1))), as_spec("rbf", 1.0, 0.0, 3, 1), 0.0)
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    problem = KernelProblem(rows, y, np.ones(n), True)
+    run = Run(problem, Limits(tol=1e-3))
+    pairwise(problem, None, run)
+    assert asked == [q, q]
+    assert (run.rounds, run.status) == (2, "")
+
+
+def test_pairwise_steps_without_progress_end_after_a_hundred_rounds(monkeypatch):
+    calls = []
+    monkeypatch.setattr(pairs, "improve", lambda _, work, q: (work, 1, 5.0))
+    problem = kernel_problem()[0]
+    place = problem.place
+    problem.place = lambda *a: calls.append(run.rounds) or place(*a)
+    run = Run(problem, Limits(tol=1e-3))
+    pairwise(problem, None, run)
+    assert run.rounds == 102
+    assert calls == [51]  # f was computed anew half-way
+
+
+def test_a_smaller_violation_is_progress(monkeypatch):
+    left = iter(np.linspace(5.0, 1.0, 1000))
+    monkeypatch.setattr(pairs, "improve", lambda _, work, q: (work, 1, next(left)))
+    problem = kernel_problem()[0]
+    run = Run(problem, Limits(tol=1e-3, max_iter=300))
+    pairwise(problem, None, run)
+    assert run.rounds == 300
 
 
 # ---------------------------------------------------------------- kernel least squares

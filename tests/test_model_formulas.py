@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.kernels.sweep import Rows
-from nesvm_jit.matrix import as_matrix, row_slice, size_of, sparse_size
+from nesvm_jit.matrix import as_matrix, row_slice, size_of
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.base import balanced_in_box
 from nesvm_jit.models.blocks import Block, Resident, block_bounds, block_size
@@ -348,7 +348,7 @@ def test_rows_on_disk_come_in_the_blocks_of_memory():
     data = Streamed(disk)
     assert not data.resident
     assert data.dtype == np.float32
-    assert data.size == sparse_size(10, 7, 30, np.float32)
+    assert data.size == (10, 7, 30, 24)
     assert list(data) == [(0, 10, "rows 0 to 10")]
     wide = Mapped(disk, lambda X: X.upper(), 1 << 20, np.dtype(np.float64))
     assert not wide.resident
