@@ -1,0 +1,670 @@
+"""What runs count and keep, and every step of the paper's algorithms, of Newton's direction and of
+the choice of an engine, on problems small enough to be followed by hand."""
+
+from itertools import pairwise
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from nesvm_jit.matrix import Size, as_matrix
+from nesvm_jit.models import MODELS, Smoothing
+from nesvm_jit.models.problem import DualPoint, Evaluation, problem_in_memory
+from nesvm_jit.solvers import (
+    Continuation,
+    Limits,
+    Method,
+    Run,
+    choose,
+    homotopy,
+    nesvm,
+    smoothing_from,
+    warm_smoothing,
+)
+from nesvm_jit.solvers.auto import patience
+from nesvm_jit.solvers.direction import direction, factorised, iterated
+from nesvm_jit.solvers.run import COLUMNS
+
+MU = Smoothing(1.0, 1.0)
+approx = pytest.approx
+
+
+class Watched:
+    """A problem whose dual points are given one after the other."""
+
+    def __init__(self, *duals):
+        self.passes, self.duals, self.asked = 0.0, list(duals), 0
+
+    def dual(self):
+        self.asked += 1
+        value = self.duals[min(self.asked, len(self.duals)) - 1]
+        return DualPoint(value, np.array([value]))
+
+    def value_of(self, alpha):
+        return DualPoint(float(alpha[0]) - 0.5, alpha)
+
+    def split(self, v):
+        return v[:-1], float(v[-1])
+
+
+def at(value, objective):
+    return Evaluation(value, np.zeros(1), objective)
+
+
+V = np.array([3.0, 4.0])
+
+# ---------------------------------------------------------------- runs
+
+
+def test_a_run_keeps_the_best_point_and_the_best_bound():
+    problem = Watched(1.0, 3.0, 2.0, 5.0)
+    run = Run(problem, Limits(tol=1e-9))
+    for k, P in enumerate((10.0, 8.0, 8.0, 9.0)):
+        problem.passes = 2.0 * k
+        assert not run.record(V + k, at(P - 1, P), Smoothing(7.0, 0.5 + k), certify=True)
+    assert (run.objective, run.dual, run.best_row, run.rounds) == (8.0, 5.0, 1, 4)
+    assert run.best.tolist() == [4.0, 5.0]
+    assert run.alpha.tolist() == [5.0]
+    assert run.smoothing == (7.0, 3.5)
+    assert run.gap == 0.375
+    table = run.history()
+    assert tuple(table) == COLUMNS
+    assert table["round"].tolist() == [1, 2, 3, 4]
+    assert table["round"].dtype == np.int64
+    assert table["mu"].tolist() == [0.5, 1.5, 2.5, 3.5]
+    assert table["smoothed"].tolist() == [9.0, 7.0, 7.0, 8.0]
+    assert table["objective"].tolist() == [10.0, 8.0, 8.0, 9.0]
+    assert table["dual"].tolist() == [1.0, 3.0, 3.0, 5.0]
+    assert table["gap"].tolist() == [0.9, 0.625, 0.625, 0.375]
+    assert table["passes"].tolist() == [0.0, 2.0, 4.0, 6.0]
+    assert (np.diff(table["seconds"]) >= 0).all()
+    assert 0 <= table["seconds"][0] < 60
+
+
+def test_the_best_point_is_a_copy():
+    run, v = Run(Watched(0.0), Limits()), V.copy()
+    run.record(v, at(1.0, 1.0), MU)
+    v[:] = 0.0
+    assert run.best.tolist() == [3.0, 4.0]
+
+
+def test_dual_points_are_made_in_the_first_of_ten_rounds_if_left_open():
+    problem = Watched(0.0)
+    run, asked = Run(problem, Limits()), []
+    for _ in range(23):
+        before = problem.asked
+        run.record(V, at(1.0, 1.0), MU)
+        asked.append(problem.asked - before)
+    assert np.flatnonzero(asked).tolist() == [0, 10, 20]
+    run.record(V, at(1.0, 1.0), MU, certify=True)
+    assert problem.asked == 4
+    for _ in range(10):
+        run.record(V, at(1.0, 1.0), MU, certify=False)
+    assert problem.asked == 4
+    run.enter(V, at(1.0, 1.0), MU)
+    assert (problem.asked, run.rounds) == (5, 34)
+
+
+def test_the_gap_is_relative_and_never_negative():
+    run = Run(None, Limits())
+    assert run.gap == np.inf
+    run.objective, run.dual = 4.0, 1.0
+    assert run.gap == 0.75
+    run.dual = 5.0
+    assert run.gap == 0.0
+    run.dual = -4.0
+    assert run.gap == 2.0
+    run.objective = 0.0
+    assert run.gap == 0.0
+    run.objective = -1.0
+    assert run.gap == 0.0
+
+
+@pytest.mark.parametrize(("dual", "status"), [(0.5, "converged"), (0.499, "")])
+def test_a_run_is_converged_at_its_tolerance(dual, status):
+    run = Run(Watched(dual), Limits(tol=0.5))
+    assert run.record(V, at(1.0, 1.0), MU) is bool(status)
+    assert run.status == status
+    assert run.done is bool(status)
+
+
+def test_a_run_ends_at_its_limits():
+    run = Run(Watched(0.0), Limits(max_iter=3))
+    assert [run.record(V, at(1.0, 1.0), MU) for _ in range(3)] == [False, False, True]
+    assert run.status == "iteration_limit"
+    run = Run(Watched(0.0), Limits(max_iter=2))
+    assert [run.passed(), run.passed()] == [False, True]
+    assert (run.rounds, run.status) == (2, "iteration_limit")
+    run = Run(Watched(0.0), Limits(time_limit=50.0))
+    assert 40.0 < run.remaining() <= 50.0
+    assert not run.passed()
+    run.started -= 50.0
+    assert -10.0 < run.remaining() <= 0.0
+    assert run.passed()
+    assert run.status == "time_limit"
+    assert Run(None, Limits()).remaining() == np.inf
+
+
+def test_a_callback_sees_the_last_row_with_the_round_of_now():
+    seen = []
+    run = Run(Watched(0.25), Limits(callback=lambda facts: seen.append(facts) or len(seen) == 3))
+    assert not run.passed()
+    assert set(seen[0]) == set(COLUMNS)
+    assert (seen[0]["round"], seen[0]["mu"], seen[0]["objective"]) == (1, 0.0, np.inf)
+    assert np.isnan(seen[0]["smoothed"])
+    assert (seen[0]["dual"], seen[0]["gap"]) == (-np.inf, np.inf)
+    assert not run.record(V, at(2.0, 4.0), Smoothing(9.0, 3.0), certify=True)
+    assert (seen[1]["round"], seen[1]["mu"], seen[1]["smoothed"]) == (2, 3.0, 2.0)
+    assert (seen[1]["objective"], seen[1]["dual"], seen[1]["gap"]) == (4.0, 0.25, 0.9375)
+    assert run.passed()
+    assert seen[2]["round"] == 3
+    assert run.history()["round"].tolist() == [2]
+    assert (run.status, run.asked) == ("interrupted", False)
+
+
+def test_a_callback_asks_a_run_that_can_be_saved_to_end_later():
+    run = Run(Watched(0.0), Limits(callback=lambda _: True), saving=SimpleNamespace())
+    assert not run.record(V, at(1.0, 1.0), MU)
+    assert (run.status, run.asked) == ("", True)
+
+
+@pytest.mark.parametrize(
+    ("status", "taken"),
+    [
+        ("interrupted", "interrupted"),
+        ("time_limit", "time_limit"),
+        ("iteration_limit", "iteration_limit"),
+        ("converged", ""),
+        ("", ""),
+    ],
+)
+def test_a_run_that_prepared_another_is_counted(status, taken):
+    run, below = Run(None, Limits(), rounds=5), Run(None, Limits(), status, rounds=7)
+    run.take_over(below)
+    assert (run.rounds, run.status) == (12, taken)
+
+
+def test_a_run_begins_again_on_a_finer_problem():
+    run = Run(Watched(1.0), Limits(tol=0.0))
+    run.record(V, at(2.0, 2.0), MU)
+    finer = Watched(0.0)
+    run.begin_again(finer)
+    assert run.problem is finer
+    assert (run.best, run.best_row, run.alpha) == (None, None, None)
+    assert (run.objective, run.dual, run.rounds) == (np.inf, -np.inf, 1)
+    assert len(run.rows) == 1
+
+
+def test_a_bound_is_forgotten_for_that_of_zero():
+    run = Run(None, Limits(), dual=3.0, alpha=np.ones(2))
+    run.forget_bound(np.zeros(2))
+    assert (run.dual, run.alpha.tolist()) == (0.0, [0.0, 0.0])
+    run.forget_bound()
+    assert (run.dual, run.alpha) == (-np.inf, None)
+
+
+def test_points_are_handed_over_as_weights_and_bias():
+    class Wide(Watched):
+        def split(self, v):
+            return v[:2], float(v[-1])
+
+    run, other = Run(Wide(), Limits(), best=np.array([1.0, 2.0, 9.0, 9.0, 5.0])), Watched()
+    run.hand_over(other)
+    assert run.best.tolist() == [1.0, 2.0, 5.0]
+    assert run.problem is other
+    run = Run(Wide(), Limits())
+    run.hand_over(other)
+    assert run.best is None
+    assert run.problem is other
+
+
+def test_a_settled_run_has_the_objective_of_now_in_its_history():
+    run = Run(Watched(1.0), Limits(tol=0.0))
+    for P in (5.0, 3.0, 4.0):
+        run.record(V, at(0.0, P), MU, certify=True)
+    run.settle(3.25)
+    assert (run.objective, run.dual) == (3.25, 0.5)
+    table = run.history()
+    assert table["objective"].tolist() == [5.0, 3.25, 4.0]
+    assert table["dual"].tolist() == [1.0, 1.0, 1.0]
+    assert table["smoothed"].tolist() == [0.0, 0.0, 0.0]
+    early = Run(Watched(), Limits(), best_row=0, alpha=np.ones(1))
+    early.settle(2.0)  # stopped before the row was written
+    assert (early.objective, early.dual, early.rows) == (2.0, 0.5, [])
+    none = Run(Watched(), Limits(), alpha=np.ones(1), rows=[(1,) * 8])
+    none.settle(2.0)
+    assert none.rows == [(1,) * 8]
+
+
+def test_an_empty_history_has_its_columns():
+    table = Run(None, Limits()).history()
+    assert tuple(table) == COLUMNS
+    assert all(len(column) == 0 for column in table.values())
+
+
+# ---------------------------------------------------------------- Algorithm 1
+
+
+class Quadratic:
+    """½(v − v*)ᵀA(v − v*) + 1 smoothed: P is `above` more, D is `below` less than 1."""
+
+    bias, model = False, SimpleNamespace(smoothed=True, strong_convexity=0.25)
+
+    def __init__(self, diagonal, best, L=1.0, above=2.0, duals=(-9.0,), owed=0.0):
+        self.A, self.best, self.L = np.array(diagonal), np.array(best, dtype=float), L
+        self.above, self.owed, self.duals = above, owed, list(duals)
+        self.passes, self.seen, self.kinds, self.asked = 0.0, [], [], 0
+
+    def value(self, v):
+        return 0.5 * (v - self.best) @ (self.A * (v - self.best)) + 1.0
+
+    def gradient(self, v):
+        return self.A * (v - self.best)
+
+    def evaluate(self, v, smoothing):
+        self.passes += 1
+        self.seen.append(v.copy())
+        return Evaluation(self.value(v), self.gradient(v), self.value(v) + self.above)
+
+    def lipschitz(self, kind, smoothing):
+        self.kinds.append((kind, smoothing))
+        return self.L
+
+    def inner(self, v, other):
+        return float(v @ other)
+
+    def excess(self, v, found):
+        return self.owed
+
+    def dual(self):
+        self.asked += 1
+        return DualPoint(self.duals[min(self.asked, len(self.duals)) - 1], V)
+
+
+def algorithm_1(problem, w, w_star, L, rounds, tight=False, restart=False):
+    """Every point that is evaluated, and L at the end."""
+    seen, history, k = [], 0 * w, 0
+    for turn in range(rounds):
+        seen.append(w)
+        if turn == rounds - 1:
+            break
+        F, g = problem.value(w), problem.gradient(w)
+        y, history = w - g / L, history + (k + 1) / 2 * g
+        ahead = 2 / (k + 3) * (w_star - history / L) + (k + 1) / (k + 3) * y
+        if tight and k % 10 == 0:
+            seen.append(y)
+            if problem.value(y) > F - g @ g / (2 * L) + 1e-12 * abs(F):
+                L, k, w_star, history = 2 * L, 0, w, 0 * w
+                continue
+        if restart and k > 0 and g @ (ahead - w) > 0:
+            w, w_star, history, k = y, y, 0 * w, 0
+        else:
+            w, k = ahead, k + 1
+    return seen, L
+
+
+def traced(problem, rounds, method, w0, w_star):
+    run = Run(problem, Limits(tol=0.0, max_iter=rounds))
+    end = nesvm(problem, w0, w_star, MU, method, run)
+    return run, end
+
+
+START, CENTRE = np.array([3.0, -1.0, 0.5]), np.array([0.5, 2.0, -1.0])
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(("kind", "L"), [("paper", 5.0), ("tight", 5.0), ("tight", 0.3)])
+def test_every_point_of_algorithm_1(kind, L, restart):
+    make = lambda: Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], L)  # noqa: E731
+    problem = make()
+    method = Method(0.0, kind, restart)
+    run, end = traced(problem, 60, method, START, CENTRE)
+    expect, _ = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight", restart)
+    np.testing.assert_allclose(problem.seen, expect, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(end, problem.seen[-1])
+    assert problem.kinds == [(kind, MU)]
+    assert (run.rounds, run.status) == (60, "iteration_limit")
+    assert START.tolist() == [3.0, -1.0, 0.5]
+    if restart:
+        plain, _ = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight")
+        assert not np.allclose(plain[-1], expect[-1])
+
+
+def test_a_gradient_at_a_right_angle_to_the_step_is_no_reason_to_restart():
+    problem = Quadratic([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+    traced(problem, 5, Method(0.0, restart=True), START, CENTRE)
+    expect, _ = algorithm_1(problem, START, CENTRE, 1.0, 5)
+    np.testing.assert_allclose(problem.seen, expect, rtol=1e-12)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_every_point_of_strongly_convex_steps(restart):
+    problem = Quadratic([5.0, 1.0, 0.3], [1.0, -2.0, 4.0], L=5.0)
+    method = Method(0.0, "tight", restart, strong=True)
+    run, end = traced(problem, 40, method, START, CENTRE)
+    momentum = (5.0**0.5 - 0.5) / (5.0**0.5 + 0.5)
+    w, before, expect = START, START, [START]
+    for _ in range(39):
+        g = problem.gradient(w)
+        y = w - g / 5.0
+        ahead = y + momentum * (y - before)
+        w, before = (y if restart and g @ (ahead - w) > 0 else ahead), y
+        expect.append(w)
+    np.testing.assert_allclose(problem.seen, expect, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(end, problem.seen[-1])
+    assert run.rounds == 40
+
+
+@pytest.mark.parametrize("strong", [False, True])
+def test_the_paper_stops_where_the_value_changes_by_less_than_epsilon(strong):
+    for epsilon, rounds in ((0.0, 9), (1e-300, 2)):
+        problem = Quadratic([1.0, 1.0, 1.0], START, L=1.0)  # the start is the optimum
+        run, end = traced(problem, 9, Method(epsilon, strong=strong), START, START)
+        assert run.rounds == rounds
+        np.testing.assert_allclose(end, START, rtol=1e-15)
+    problem = Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], 5.0)
+    run, _ = traced(problem, 500, Method(1e-3, strong=strong), START, CENTRE)
+    F = run.history()["smoothed"]
+    assert abs(F[-1] - F[-2]) < 1e-3
+    assert (np.abs(np.diff(F[:-1])) >= 1e-3).all()
+
+
+@pytest.mark.parametrize("strong", [False, True])
+@pytest.mark.parametrize(("owed", "rounds"), [(0.8, 1), (0.81, 25)])
+def test_balanced_stops_where_smoothing_owes_more_of_the_gap(owed, rounds, strong):
+    problem = Quadratic([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 10.0, above=2.0, owed=owed)
+    method = Method(1e9, balanced=True, strong=strong)
+    assert traced(problem, 25, method, START, CENTRE)[0].rounds == rounds
+
+
+def test_balanced_looks_only_where_a_dual_point_was_made():
+    problem = Quadratic([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 10.0, above=2.0, owed=9.0)
+    problem.excess = lambda v, found: 9.0 if problem.passes < 5 else 0.0
+    assert traced(problem, 25, Method(1e9, balanced=True), START, CENTRE)[0].rounds == 11
+
+
+def test_a_restart_forgets_the_value_before_it():
+    """After a restart the next value is compared with none: |ΔF| < ε cannot stop there."""
+    problem = Quadratic([5.0, 1.0, 0.01], [1.0, -2.0, 4.0], 5.0)
+    epsilon = 0.02
+    run, _ = traced(problem, 500, Method(epsilon, restart=True), START, CENTRE)
+    F = run.history()["smoothed"]
+    small = np.flatnonzero(np.abs(np.diff(F)) < epsilon)
+    assert small[-1] == len(F) - 2
+    points, _ = algorithm_1(problem, START, CENTRE, 5.0, len(F), restart=True)
+    np.testing.assert_allclose(problem.seen, points, rtol=1e-9, atol=1e-12)
+
+
+# ---------------------------------------------------------------- Algorithm 2
+
+
+def stages(schedule="paper", end=0.1, start=MU, duals=(-9.0,), tol=0.0, smoothed=True, **more):
+    """The μ of every stage of a problem whose start is optimal: two rounds each."""
+    problem = Quadratic([1.0, 1.0, 1.0], START, above=0.0, duals=duals)
+    problem.model = SimpleNamespace(smoothed=smoothed, strong_convexity=0.0)
+    run = Run(problem, Limits(tol=tol, max_iter=more.pop("max_iter", 10**6)))
+    homotopy(problem, START, START, Continuation(start, end, schedule, **more), Method(1e-9), run)
+    mu = run.history()["mu"]
+    if not run.done and smoothed:
+        assert (mu[::2] == mu[1::2]).all()
+    return mu[::2].tolist(), problem, run
+
+
+def test_the_paper_divides_by_one_two_three():
+    assert stages(end=0.3)[0] == approx([1.0, 1 / 2, 1 / 3, 0.3])
+    assert stages(end=0.25)[0] == approx([1.0, 1 / 2, 1 / 3, 1 / 4])
+    assert stages(end=1.0)[0] == [1.0]
+    assert stages(end=7.0)[0] == [1.0]
+
+
+def test_the_geometric_schedule_halves():
+    assert stages("geometric", end=0.2)[0] == [1.0, 0.5, 0.25, 0.2]
+
+
+def test_both_smoothings_fall_together():
+    _, problem, run = stages("geometric", end=1.0, start=Smoothing(8.0, 4.0))
+    assert [s for _, s in problem.kinds] == [(8.0, 4.0), (4.0, 2.0), (2.0, 1.0)]
+    assert run.smoothing == (2.0, 1.0)
+
+
+def test_the_gap_says_how_far_mu_falls():
+    """By ¼ at a gap of ½, by 0.45 at tol/0.9; by no less than ½."""
+    duals = [0.5] * 2 + [1 - 0.02 / 0.9] * 20
+    mu, _, run = stages("gap", end=1e-2, duals=duals, tol=0.02)
+    assert mu[:2] == [1.0, 0.25]
+    assert run.gap == approx(0.02 / 0.9)
+    assert mu[2] == approx(0.25 * 0.45)
+    assert mu[-1] == 1e-2
+    assert all(b == approx(max(0.45 * a, 1e-2)) for a, b in pairwise(mu[1:]))
+    near = [1 - 0.0201] * 50
+    assert stages("gap", end=0.1, duals=near, tol=0.02)[0][1] == approx(0.5 * 0.02 / 0.0201)
+    assert stages("gap", end=0.1, duals=[1 - 0.03] * 9, tol=0.02)[0][1] == approx(1 / 3)
+
+
+def test_a_stage_that_ends_the_run_is_the_last():
+    mu, _, run = stages(end=0.1, max_iter=3)
+    assert run.rounds == 3
+    assert mu == [1.0, 0.5]
+    mu, _, run = stages(end=0.1, smoothed=False)
+    assert mu == [1.0]
+    assert run.rounds == 2
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_the_centre_moves_with_the_start_or_stays(moving):
+    problem = Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], L=5.0)
+    run = Run(problem, Limits(tol=0.0))
+    end = homotopy(
+        problem, START, CENTRE, Continuation(MU, 0.5, "geometric", moving), Method(0.05), run
+    )
+    first, second = (int(np.sum(run.history()["mu"] == mu)) for mu in (1.0, 0.5))
+    one, _ = algorithm_1(problem, START, START if moving else CENTRE, 5.0, first)
+    centre = one[-1] if moving else CENTRE
+    two, _ = algorithm_1(problem, one[-1], centre, 5.0, second)
+    np.testing.assert_allclose(problem.seen, one + two, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(end, problem.seen[-1])
+
+
+def test_a_continuation_is_the_papers_by_default():
+    continuation = Continuation(MU, 0.5)
+    assert (continuation.schedule, continuation.moving) == ("paper", False)
+    assert Method() == Method(1e-3, "paper", False, False, False)
+    assert Limits() == Limits(1e-3, 100_000, np.inf, None)
+
+
+def test_a_warm_start_finds_the_smoothing_of_the_smallest_gap():
+    tried = []
+    problem = SimpleNamespace(evaluate=lambda v, mu: tried.append(mu))
+    best = 4
+    problem.dual = lambda: DualPoint(-abs(len(tried) - best), None)
+    assert warm_smoothing(problem, START, Smoothing(8.0, 2.0)) == (8.0 / 64, 2.0 / 64)
+    assert tried == [(8.0 * 4.0**-k, 2.0 * 4.0**-k) for k in range(16)]
+    problem.dual = lambda: DualPoint(1.0, None)
+    assert warm_smoothing(problem, START, MU) == MU  # the largest of equals
+
+
+# ---------------------------------------------------------------- Newton's direction
+
+
+def hessian_problem(H, n_variables=None, smoothed=True, strong=1.0):
+    """What a direction asks of a problem, H known; `times` counts."""
+    H = np.array(H, dtype=float)
+    problem = SimpleNamespace(
+        n_variables=n_variables or len(H),
+        factor=None,
+        times=0,
+        model=SimpleNamespace(smoothed=smoothed, strong_convexity=strong),
+        hessian=lambda mu: H.copy(),
+        hessian_diagonal=lambda mu: np.diag(H).copy(),
+    )
+
+    def hessian_times(v, mu):
+        problem.times += 1
+        return H @ v
+
+    problem.hessian_times = hessian_times
+    return problem
+
+
+G = np.array([1.0, -2.0, 0.5])
+H = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 2.0]])
+
+
+@pytest.mark.parametrize(("n_variables", "times"), [(2000, False), (2001, True)])
+def test_beyond_2000_columns_the_hessian_is_only_multiplied(n_variables, times):
+    problem = hessian_problem(H, n_variables)
+    d = direction(problem, G, MU)
+    assert (problem.times > 0) is times
+    np.testing.assert_allclose(d, -np.linalg.solve(H, G), rtol=0.1 if times else 1e-12, atol=0.02)
+
+
+@pytest.mark.parametrize("smoothed", [True, False])
+def test_a_hessian_that_nothing_changes_is_factorised_once(smoothed):
+    problem = hessian_problem(H, smoothed=smoothed)
+    np.testing.assert_allclose(factorised(problem, G, MU), -np.linalg.solve(H, G), rtol=1e-12)
+    assert (problem.factor is None) is smoothed
+    problem.hessian = None if not smoothed else problem.hessian
+    for g in (G, 2 * G[::-1]):
+        np.testing.assert_allclose(factorised(problem, g, MU), -np.linalg.solve(H, g), rtol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize(("least", "ridge"), [(-1e-13, 1e-12), (-1e-10, 1e-9), (-1e-7, 1e-6),
+                                              (-1e-4, 1e-3), (-0.5, 1.0)])  # fmt: skip
+def test_a_singular_hessian_gets_the_least_ridge_that_helps(least, ridge, scale):
+    singular = scale * np.diag([1.0, 0.5, least])
+    d = factorised(hessian_problem(singular), G, MU)
+    np.testing.assert_allclose(d, -G / (np.diag(singular) + ridge * scale), rtol=1e-3)
+
+
+def test_where_no_ridge_helps_the_gradient_leads():
+    np.testing.assert_array_equal(factorised(hessian_problem(-5 * np.eye(3)), G, MU), -G)
+    np.testing.assert_array_equal(factorised(hessian_problem(0 * np.eye(3)), G, MU), -G)
+
+
+def test_a_direction_that_does_not_descend_is_not_taken():
+    d = factorised(hessian_problem(np.diag([1.0, 1e-300, 1.0])), np.array([0.0, 1e10, 2.0]), MU)
+    assert np.isfinite(d).all()
+    assert d[1] < 0
+    assert d[2] == approx(-2.0)
+
+
+def conjugate_gradients(H, g, ridge=0.0):
+    """d with Hd near −g, preconditioned by the diagonal, and the products it took."""
+    A = H + ridge * np.eye(len(g))
+    M = np.diag(A)
+    d, r = 0 * g, -g
+    p = r / M
+    first = r @ (r / M)
+    for k in range(1, 501):
+        t = (r @ (r / M)) / (p @ A @ p)
+        d, new = d + t * p, r - t * A @ p
+        if new @ (new / M) <= 0.05**2 * first:
+            return d, k
+        p = new / M + (new @ (new / M)) / (r @ (r / M)) * p
+        r = new
+    return d, 500
+
+
+@pytest.mark.parametrize("strong", [1.0, 0.0])
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_conjugate_gradients_are_those_of_numpy(strong, scale):
+    rng = np.random.default_rng(0)
+    B = rng.standard_normal((30, 40)) * np.linspace(0.2, 1, 30)[:, None]
+    H, g = scale * (B @ B.T + np.eye(30)), rng.standard_normal(30)
+    problem = hessian_problem(H, strong=strong)
+    expect, times = conjugate_gradients(H, g, 1e-6 * np.diag(H).max() if strong == 0 else 0.0)
+    np.testing.assert_allclose(iterated(problem, g, MU), expect, rtol=1e-6, atol=1e-9 / scale)
+    assert problem.times == times > 5
+
+
+def test_conjugate_gradients_of_a_flat_problem_go_down_the_gradient():
+    d = iterated(hessian_problem(0 * H, strong=0.0), G, MU)
+    np.testing.assert_allclose(d, -G)  # with a ridge of one
+    d = iterated(hessian_problem(np.diag([1.0, -1.0, 1.0]), strong=1.0), np.array([0, 1.0, 0]), MU)
+    np.testing.assert_allclose(d, [0, -1.0, 0])  # no curvature: the gradient itself
+
+
+def test_a_direction_may_have_zeros():
+    d = iterated(hessian_problem(np.diag([1.0, 2.0, 4.0])), np.array([0.0, 1.0, 3.0]), MU)
+    np.testing.assert_allclose(d, [0.0, -0.5, -0.75])
+    none = iterated(hessian_problem(np.eye(3)), np.zeros(3), MU)
+    assert not none.any()
+
+
+def test_conjugate_gradients_end_after_500_products():
+    turned = hessian_problem([[0.1, -1.0], [1.0, 0.1]])  # symmetric it is not: nothing converges
+    d = iterated(turned, np.array([1.0, 2.0]), MU)
+    assert turned.times == 500
+    assert d.any()
+
+
+# ---------------------------------------------------------------- auto
+
+
+def data(rows=100, cols=10, cells=None, resident=True):
+    cells = rows * cols if cells is None else cells
+    return SimpleNamespace(size=Size(rows, cols, cells, 8 * cols), resident=resident)
+
+
+FACTORISED = "features are few enough to factorise the Hessian"
+BY_ROWS = "2001 features are too many for a Hessian, so row by row"
+NO_HESSIAN = "2001 features are too many for the Hessian that lpsvm needs"
+STREAMED = "the rows are not in memory, and newton takes the fewest passes"
+WIDE, MANY, STREAM = {"cols": 2001}, {"cells": 50_001}, {"resident": False}
+
+
+@pytest.mark.parametrize(
+    ("kind", "model", "warm", "engine", "why"),
+    [
+        ({"cols": 2000}, "csvm", True, "newton", f"2000 {FACTORISED}"),
+        ({"cols": 2000}, "lpsvm", True, "newton", f"2000 {FACTORISED}"),
+        (WIDE, "csvm", True, "coordinate", BY_ROWS),
+        (WIDE, "lssvm", False, "coordinate", BY_ROWS),
+        (WIDE, "lpsvm", True, "homotopy", NO_HESSIAN),
+        (WIDE | STREAM, "lpsvm", True, "homotopy", NO_HESSIAN),
+        (WIDE | STREAM, "csvm", True, "newton", STREAMED),
+        (MANY | STREAM, "csvm", False, "newton", STREAMED),
+        (MANY, "csvm", False, "chain", ""),
+        ({"cells": 50_000}, "csvm", False, "newton", f"10 {FACTORISED}"),
+        (MANY, "csvm", True, "newton", f"10 {FACTORISED}"),
+        (MANY, "lssvm", False, "newton", f"10 {FACTORISED}"),
+        (MANY, "lpsvm", False, "newton", f"10 {FACTORISED}"),
+    ],
+)
+def test_the_engine_for_a_problem(kind, model, warm, engine, why):
+    assert choose(data(**kind), model, warm) == (engine, why)
+
+
+def test_how_many_epochs_newtons_steps_are_worth():
+    # dense: 8 steps of 2 · 1e5 + ½ · min(½ · 1e5 · 100, ½ · 1e3 · 1e4/16) + 1e6/24 cells,
+    # beside epochs of 4e5
+    assert patience(Size(1000, 100, 100_000, 800)) == approx(
+        8 * (2e5 + 0.5 * 312_500 + 1e6 / 24) / 4e5
+    )
+    # sparse: half of ten cells a row, squared
+    assert patience(Size(1000, 1000, 10_000, 120)) == approx(
+        8 * (2e4 + 0.5 * 50_000 + 1e9 / 24) / 4e4
+    )
+    assert patience(Size(0, 0, 0, 0)) == 0.0
+    assert patience(Size(10, 2, 0, 0)) == approx(8 * (8 / 24) / 4)
+
+
+def test_newton_goes_on_nearer_from_a_smaller_gap():
+    assert smoothing_from(0.31) == (1.0, 1.0)
+    assert smoothing_from(0.3) == (0.25, 0.25)
+    assert smoothing_from(1e-6) == (0.25, 0.25)
+
+
+def test_directions_of_a_real_problem_solve_its_equations():
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 5)), np.where(rng.random(40) < 0.5, 1.0, -1.0)
+    for model in MODELS:
+        for bias in (False, True):
+            problem = problem_in_memory(as_matrix(X), y, np.full(40, 0.3), MODELS[model](), bias)
+            g = problem.place(0.1 * np.ones(problem.n_variables), MU).gradient.copy()
+            H = problem.hessian(MU).copy()
+            exact = -np.linalg.solve(H, g)
+            np.testing.assert_allclose(direction(problem, g, MU), exact, rtol=1e-9)
+            near = iterated(problem, g, MU)
+            r, M = H @ near + g, np.diag(H)
+            assert r @ (r / M) <= 1.1 * 0.05**2 * (g @ (g / M))
