@@ -1,4 +1,4 @@
-"""What `train` asks its solvers for: rows, signs, costs, starts, limits, memory; what it refuses."""
+"""What `train` asks its solvers for: rows, signs, costs, starts, limits, memory; its refusals."""
 
 import inspect
 import threading
