@@ -34,12 +34,12 @@ def full_step(f, t, c, a, b):
     return step, gradient @ step
 
 
-def step_by_halves(f, t, c, a, b):
-    """The first of the full step, its half, … that lowers the loss by 1e-4 of what the slope
+def step_by_halves(f, t, c, a, b, share=1e-4):
+    """The first of the full step, its half, … that lowers the loss by a share of what the slope
     promises."""
     (da, db), slope = full_step(f, t, c, a, b)
     size = 1.0
-    while loss(a + size * da, b + size * db, f, t, c) > loss(a, b, f, t, c) + 1e-4 * size * slope:
+    while loss(a + size * da, b + size * db, f, t, c) > loss(a, b, f, t, c) + share * size * slope:
         size /= 2
     return np.array([a + size * da, b + size * db]), size
 
@@ -110,6 +110,51 @@ def test_steps_that_are_too_long_are_halved(monkeypatch, seed, sizes):
         point, size = step_by_halves(f, t, c, *point)
         assert size == expected
     np.testing.assert_allclose(fit_sigmoid(f, positive, c), point, rtol=1e-7)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.6, 0.9, 0.99])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_step_must_lower_the_loss_by_its_share_of_the_slope(monkeypatch, seed, share):
+    monkeypatch.setattr(calibration, "SUFFICIENT", share)
+    monkeypatch.setattr(calibration, "MAX_ROUNDS", 2)
+    f, positive, c = odds(seed)
+    t, b = targets(positive, c)
+    point, first = step_by_halves(f, t, c, 0.0, b, share)
+    point, _ = step_by_halves(f, t, c, *point, share)
+    assert (first == 1.0) == (share < 0.5)
+    np.testing.assert_allclose(fit_sigmoid(f, positive, c), point, rtol=1e-9)
+
+
+def test_what_newtons_method_is_given(monkeypatch):
+    given = []
+    monkeypatch.setattr(calibration, "_newton", lambda *args: given.append(args) or (3.0, 0.5))
+    c = np.array([1.0, 2.0, 0.0, 1.0, 2.0])
+    positive = np.array([True, False, True, True, False])
+    A, B = fit_sigmoid([-6.0, 0.0, 99.0, 4.0, 2.0], positive, c)
+    g, t, not_t, weights, b = given[0]
+    np.testing.assert_allclose(g, [-1.0, -1 / 7, 3 / 7, 1 / 7], rtol=1e-14)  # 1 is their median
+    np.testing.assert_allclose(t, [3 / 4, 1 / 6, 3 / 4, 1 / 6], rtol=1e-15)
+    np.testing.assert_allclose(not_t, [1 / 4, 5 / 6, 1 / 4, 5 / 6], rtol=1e-15)
+    assert weights.tolist() == [1.0, 2.0, 1.0, 2.0]
+    assert b == pytest.approx(np.log(5 / 3), rel=1e-15)
+    np.testing.assert_allclose([A, B], [3.0 / 7.0, 0.5 - 3.0 / 7.0], rtol=1e-14)
+    fit_sigmoid([7.0, 7.0], [True, False])
+    assert given[1][0].tolist() == [0.0, 0.0]
+    fit_sigmoid([1.0, 2.0], [1, 0])
+    np.testing.assert_allclose(given[2][1], [2 / 3, 1 / 3])
+
+
+def test_where_scores_and_bias_are_the_same_the_shortest_step_is_taken(monkeypatch):
+    monkeypatch.setattr(calibration, "MAX_ROUNDS", 1)
+    t, c, ones = np.array([0.75, 0.75, 0.25]), np.ones(3), np.ones(3)
+    p = expit(-0.5)
+    whole = -np.sum(t - p) / (3 * p * (1 - p))
+    a, b = calibration._newton(ones, t, 1 - t, c, 0.5)
+    np.testing.assert_allclose([a, b - 0.5], [whole / 2, whole / 2], rtol=2e-2)
+    monkeypatch.setattr(calibration, "RIDGE", 0.0)  # no direction is preferred: b alone moves
+    a, b = calibration._newton(ones, t, 1 - t, c, 0.5)
+    assert a == 0.0
+    assert b - 0.5 == pytest.approx(whole, rel=1e-12)
 
 
 @pytest.mark.parametrize(("shortest", "moves"), [(0.25, True), (0.26, False)])
