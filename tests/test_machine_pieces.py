@@ -242,7 +242,7 @@ def a_solution(w, alpha, b=0.5, **changes):
         "why": "because",
         "model": "csvm",
         "margins": np.zeros(len(alpha)),
-        "history": {"seconds": np.array([0.1, 0.25 + 1e-9])},
+        "history": {"seconds": np.array([0.1, 0.2, 0.25 + 1e-9])},
     }
     return Solution(w=np.array(w), beta=None, b=b, alpha=np.array(alpha), **(facts | changes))
 

@@ -201,7 +201,7 @@ def a_result(table, gammas=(None,), splits=((0, 1, 1, 0),), **changes):
                 fit = value if isinstance(value, Fit) else a_fit(value)
                 fits[g, i, place // n_folds, place % n_folds] = fit
     costs = 10.0 ** np.arange(len(table[0]))
-    kernel = "linear" if gammas[0] is None else "rbf"
+    kernel = changes.pop("kernel", "linear" if gammas[0] is None else "rbf")
     given = {"scoring": "accuracy", "rule": "best", "seed": 3} | changes
     classes, settings = np.array([1.0, -1.0]), Settings(kernel=kernel, tol=1e-2)
     return PathResult(
@@ -218,6 +218,14 @@ def test_means_and_spreads_of_a_table_are_numpys():
     np.testing.assert_allclose(result.std_errors(), errors, rtol=1e-15)
     assert result.means("f1").tolist() == [[0.125] * 3]
     assert result.stds("f1").tolist() == result.std_errors("f1").tolist() == [[0.0] * 3]
+
+
+def test_three_folds_spread_as_numpy_says():
+    values = np.array([[[0.5, 0.75, 0.25], [1.0, 0.5, 0.625]]])
+    result = a_result(values, splits=((0, 1, 2),))
+    np.testing.assert_allclose(result.stds(), values.std(axis=2, ddof=1), rtol=1e-15)
+    errors = values.std(axis=2, ddof=1) / np.sqrt(3)
+    np.testing.assert_allclose(result.std_errors(), errors, rtol=1e-15)
 
 
 def test_one_fold_has_no_spread():
@@ -364,6 +372,8 @@ def test_repeats_follow_each_other_and_a_kernel_has_no_weights_to_count():
     assert (facts["folds"], facts["repeats"]) == (2, 2)
     assert facts["cells"][0]["n_nonzero"] is None
     assert facts["cells"][0]["gamma"] == 0.5
+    result = a_result(fits, splits=((0, 1, 1), (1, 0, 1)), kernel="precomputed")
+    assert result.facts()["cells"][0]["n_nonzero"] is None
 
 
 def test_a_new_result_has_no_machine_and_is_not_resumed():

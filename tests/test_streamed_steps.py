@@ -269,6 +269,17 @@ def test_sub_problems_on_disk_are_recalled_from_a_checkpoint(tmp_path):
     np.testing.assert_allclose(again.record.weights, whole.record.weights, rtol=1e-6, atol=1e-8)
 
 
+def test_a_sub_problem_on_disk_has_its_slot_in_the_checkpoint(tmp_path, monkeypatch):
+    starts, real = [], streamed.solve_problem
+    monkeypatch.setattr(
+        streamed, "solve_problem", lambda p, s, start: starts.append(start) or real(p, s, start)
+    )
+    matrix = on_disk(tmp_path, *blobs())
+    train(matrix, tol=1e-2)
+    train(matrix, tol=1e-2, checkpoint=tmp_path / "kept")
+    assert [start.slot is None for start in starts] == [True] * 3 + [False] * 3
+
+
 def test_the_key_of_a_path_on_disk_is_that_of_its_rows(tmp_path):
     X, y = blobs()
     first = key_of(on_disk(tmp_path, X, y), [y], {})
