@@ -341,8 +341,10 @@ def test_a_warm_start_begins_with_the_last_machine(asked):
 def test_a_warm_start_begins_anew_where_the_last_machine_does_not_fit(asked, before, after, again):
     X, y = blobs()
     m = NESVC(warm_start=True, **before).fit(X, y)
-    width, labels = after.pop("width", 3), after.pop("labels", "abc")
-    names = dict(zip("abc", labels, strict=True))
-    m.set_params(**after).fit(X[:, :width], np.array([names[v] for v in y]))
+    names = dict(zip("abc", after.get("labels", "abc"), strict=True))
+    width = after.get("width", 3)
+    m.set_params(**{k: v for k, v in after.items() if k not in ("width", "labels")}).fit(
+        X[:, :width], np.array([names[v] for v in y])
+    )
     assert (asked[1]["warm"] is not None) == again
     assert asked[1]["keep_duals"] == (m.kernel == "linear")

@@ -119,6 +119,24 @@ def test_kernel_scores_are_sums_over_support_vectors_in_blocks_of_any_size(
     np.testing.assert_allclose(m.decision_function(csr_matrix(X)), expected, rtol=1e-12, atol=1e-14)
 
 
+def test_one_support_vector_fills_its_blocks(monkeypatch):
+    monkeypatch.setattr(machines, "BLOCK_CELLS", 2)
+    sizes, real = [], machines.gram
+    monkeypatch.setattr(machines, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    record = ModelRecord(
+        np.array([1.0, -1.0]),
+        3,
+        np.array([0.25]),
+        kernel="rbf",
+        gamma=0.5,
+        support=csr_matrix(V[:1]),
+        coefs=np.array([[2.0]]),
+    )
+    expected = 2.0 * oracle.gram(X, V[:1], "rbf", 0.5, 0, 0)[:, 0] + 0.25
+    np.testing.assert_allclose(Machine(record).decision_function(X), expected, rtol=1e-12)
+    assert sizes == [2, 2, 1]
+
+
 def test_features_that_support_vectors_lack_count_in_distances():
     m = with_support()
     wide = np.hstack([X, 2.0 * np.ones((5, 1))])
@@ -170,7 +188,7 @@ def test_precomputed_scores_take_the_columns_of_support_vectors():
 
 # ---------------------------------------------------------------- choices and probabilities
 
-SCORES = np.array([[1.0, -2.0, 0.5], [-1.0, 0.0, 2.0], [0.5, 3.0, -1.0]])
+SCORES = np.array([[1.0, -2.0, 0.5], [-1.0, 0.0, 2.0], [0.5, 3.0, -1.0], [0.0, 1.0, 0.5]])
 A, B = np.array([-1.0, -2.0, -0.5]), np.array([0.1, 0.0, -0.3])
 
 
@@ -179,8 +197,8 @@ def of_three(how, **facts):
 
 
 def test_three_classes_have_three_scores_both_ways_and_are_chosen_otherwise():
-    assert of_three("ovr").chosen(SCORES).tolist() == [0, 2, 1]
-    assert of_three("ovo").chosen(SCORES).tolist() == [0, 1, 0]
+    assert of_three("ovr").chosen(SCORES).tolist() == [0, 2, 1, 1]
+    assert of_three("ovo").chosen(SCORES).tolist() == [0, 1, 0, 1]
 
 
 def test_one_against_the_rest_probabilities_are_normalised():
@@ -476,6 +494,7 @@ def order_of(monkeypatch, counts, workers, after=None):
         ([1, 1, 1, 2, 2, 2, 2], 2, 2, "abcdedefgfg"),
         ([2, 2], 5, 2, "abab"),
         ([2, 2, 2, 2, 2], 3, 3, "abcdeabcde"),
+        ([1, 1, 1, 1, 2, 2, 2], 3, 3, "abcdefgefg"),
         ([], 2, 1, ""),
     ],
 )

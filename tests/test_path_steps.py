@@ -14,6 +14,7 @@ from nesvm_jit.machine.assembled import Problem
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.train import Job, Posed, problems_of
 from nesvm_jit.matrix import as_matrix
+from nesvm_jit.selection import columns
 from nesvm_jit.selection import search as searches
 from nesvm_jit.selection import stage as stages
 from nesvm_jit.selection.columns import (
@@ -140,7 +141,7 @@ def test_fits_go_from_the_least_cost_up_each_from_the_one_before(asked, one_thre
         ({"kernel": "linear"}, "all different"),
         ({"kernel": "rbf", "gammas": [0.5]}, "shared"),
         ({"kernel": "rbf", "gammas": [0.5], "cache_mb": 0.004}, "own"),
-        ({"kernel": "rbf", "gammas": [0.5], "cache_mb": 0.004, "model": "lpsvm"}, "none"),
+        ({"kernel": "rbf", "gammas": [0.5], "cache_mb": 0.01, "model": "lpsvm"}, "none"),
     ],
 )
 def test_kernel_rows_stay_from_one_fit_to_the_next(monkeypatch, asked, one_thread, options, fits):
@@ -290,6 +291,7 @@ def test_a_fold_that_leaves_one_class_is_named(fold):
 def a_solution(alpha, w=None, beta=None, **changes):
     facts = {"b": 0.25, "objective": 2.0, "gap": 0.5, "certified": False, "n_iter": 9}
     facts |= {"status": "converged", "margins": np.arange(6.0), "dual_objective": 1.0}
+    facts |= {"model": "csvm"}
     alpha, w = np.array(alpha, float), None if w is None else np.array(w, float)
     return SimpleNamespace(alpha=alpha, w=w, beta=beta, **(facts | changes))
 
@@ -325,6 +327,77 @@ def test_what_is_kept_of_the_solution_of_a_pair():
     assert piece.support.tolist() == [0, 5]
     assert piece.beta.tolist() == [3.0, 4.0]
     assert piece.margins is None
+
+
+class Solving:
+    """A part whose fits take three seconds and are asked about in every round."""
+
+    def __init__(self, clock, status="converged"):
+        self.clock, self.status, self.asked = clock, status, []
+
+    def missing(self, c):
+        return None
+
+    def fit(self, c, settings, start):
+        self.asked.append((c, settings, start))
+        self.stopped = settings.callback({"round": 1})
+        self.clock[0] += 3.0
+        return a_solution(np.ones(6), w=[1.0], status=self.status)
+
+
+@pytest.mark.parametrize(
+    ("answer", "stopped", "ends"),
+    [(False, False, False), (True, False, True), (None, True, True), ("yes", True, True)],
+)
+def test_a_fit_is_watched_and_timed(monkeypatch, answer, stopped, ends):
+    clock, rows, stop = [100.0], [], threading.Event()
+    monkeypatch.setattr(columns, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    settings, shown = Settings(C=8.0), {"watch": lambda row: rows.append(row) or answer}
+    job = SimpleNamespace(y=a_stage().job.y, order=LABELS, X=None, settings=settings)
+    stage = a_stage(job=job, stop=stop, share=7.0, **shown)
+    if stopped:
+        stop.set()
+    walk = Walk(Column(stage, (0, 5), FOLD_OF, [0], None), 2)
+    walk.part = Solving(clock)
+    found, seconds = walk._fit(np.arange(6.0), 0, 1)
+    assert seconds == 3.0
+    assert walk.before == (found, 2.0)
+    ((c, given, start),) = walk.part.asked
+    assert c.tolist() == (2.0 * np.arange(6.0)).tolist()
+    assert (given.C, given.cache_mb) == (2.0, 7.0)
+    assert vars(start) == vars(Start())
+    assert walk.part.stopped is ends
+    where = {"C": 2.0, "gamma": None, "repeat": 5, "fold": 0}
+    assert rows == [{"round": 1, **where, "problem": 2}]
+
+
+def test_a_walk_goes_cost_by_cost_and_fold_by_fold(monkeypatch):
+    clock = [0.0]
+    monkeypatch.setattr(columns, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
+    job = SimpleNamespace(y=a_stage().job.y, order=LABELS, X=None, settings=Settings())
+    part, shown = Solving(clock), {"watch": lambda row: False, "share": 7.0}
+    one = [Problem(0, None, None)]
+    stage = a_stage(job=job, stop=threading.Event(), problems=one, part=lambda p: part, **shown)
+    (walk,) = Column(stage, (0, 0), FOLD_OF, [0, 1], None).chains()
+    following = [list(walk.step()) for _ in range(4)]
+    column = walk.column
+    assert following == [[walk], [walk, Scoring(column, 0)], [walk], [Scoring(column, 1)]]
+    assert [settings.C for _, settings, _ in part.asked] == [0.5, 2.0] * 2
+    assert [start.alpha0 is None for _, _, start in part.asked] == [True, False] * 2
+    assert len(stage.seen.stepped) == 4
+    assert (walk.part, walk.before) == (None, None)
+    assert column.pieces[1, 1][0].facts[0] == 3.0
+
+
+def test_a_fit_that_is_interrupted_ends_the_path(monkeypatch):
+    clock, stop = [0.0], threading.Event()
+    job = SimpleNamespace(y=a_stage().job.y, order=LABELS, X=None, settings=Settings())
+    part, shown = Solving(clock, "interrupted"), {"watch": lambda row: False, "share": 7.0}
+    stage = a_stage(job=job, stop=stop, part=lambda p: part, **shown)
+    walk = Column(stage, (0, 0), FOLD_OF, [0, 1], None).chains()[0]
+    assert list(walk.step()) == []
+    assert stop.is_set()
+    assert stage.seen.stepped == []
 
 
 def test_folds_are_together_where_classes_are_in_pairs():
