@@ -8,6 +8,7 @@ from nesvm_jit.machine import calibration
 from nesvm_jit.machine.calibration import brier, couple, fit_sigmoid, normalise, sigmoid
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.multiclass import ovo_decision, ovr_choice, vote
+from scipy.optimize import brentq
 from scipy.special import expit
 
 pytestmark = pytest.mark.pure
@@ -342,3 +343,80 @@ def test_what_cannot_be_folded_is_one_whole_line(n_folds, seed, message):
     with pytest.raises(InputError) as e:
         stratified_folds([1, 2, 3], n_folds, seed)
     assert str(e.value) == message
+
+
+# ---------------------------------------------------------------- the thresholds of Newton's method
+
+
+def one_row(t, b, c=1.0):
+    """What Newton's method makes of a row whose score is 0: b alone moves."""
+    a, b = calibration._newton(np.zeros(1), np.array([t]), np.array([1 - t]), np.array([c]), b)
+    assert a == 0.0
+    return b
+
+
+@pytest.mark.parametrize(("off", "moves"), [(1e-15, False), (3e-15, True)])
+def test_a_gradient_below_two_parts_in_a_million_billion_is_noise(off, moves):
+    assert (one_row(0.5 + off, 0.0) != 0.0) == moves
+
+
+@pytest.mark.parametrize(("noise", "moves"), [(0.25, False), (0.24, True)])
+def test_a_gradient_that_equals_the_noise_is_noise(monkeypatch, noise, moves):
+    monkeypatch.setattr(calibration, "NOISE", noise)
+    assert (one_row(0.75, 0.0) != 0.0) == moves
+    assert (one_row(0.75, 0.0, c=8.0) != 0.0) == moves
+
+
+def gained(b):
+    """By Newton's whole step from b, as a share of what the slope promises."""
+    f, half, c = np.zeros(1), np.array([0.5]), np.ones(1)
+    p = expit(-b)
+    slope, step = 0.5 - p, -(0.5 - p) / (p * (1 - p))
+    return (loss(0, b, f, half, c) - loss(0, b + step, f, half, c)) / -(slope * step)
+
+
+@pytest.mark.parametrize(("share", "whole"), [(0.9e-4, False), (1.5e-4, True), (0.1, True)])
+def test_a_ten_thousandth_of_the_promised_decrease_is_enough(monkeypatch, share, whole):
+    monkeypatch.setattr(calibration, "MAX_ROUNDS", 1)
+    b = brentq(lambda b: gained(b) - share, 1.0, 3.0, xtol=1e-14)
+    p = expit(-b)
+    step = -(0.5 - p) / (p * (1 - p))
+    taken = (one_row(0.5, b) - b) / step
+    assert taken == pytest.approx(1.0 if whole else 0.5, rel=1e-9)
+
+
+def test_a_step_is_halved_until_a_ten_thousand_millionth(monkeypatch):
+    class Counting:
+        """NumPy that counts the values of the loss."""
+
+        count = 0
+
+        def __getattr__(self, name):
+            Counting.count += name == "log1p"
+            return getattr(np, name)
+
+    monkeypatch.setattr(calibration, "np", Counting())
+    monkeypatch.setattr(calibration, "SUFFICIENT", 1e9)  # no step is good enough
+    assert one_row(0.75, 0.0) == 0.0
+    assert Counting.count == 1 + 34  # 2⁻³⁴ is the first below 1e-10
+
+
+# ---------------------------------------------------------------- precision
+
+
+def test_single_precision_is_raised_before_anything_is_rounded():
+    f = np.array([0.1, -2.3, 7.7], dtype=np.float32)
+    assert np.array_equal(sigmoid(f, 1.1, 0.3), sigmoid(f.astype(float), 1.1, 0.3))
+    p = np.array([[0.1, 0.3], [0.7, 0.2]], dtype=np.float32)
+    assert np.array_equal(normalise(p), normalise(p.astype(float)))
+    assert brier(p, [0, 1]) == brier(p.astype(float), [0, 1])
+    r = np.array([[[0, 0.1], [0.9, 0]]], dtype=np.float32)
+    assert np.array_equal(couple(r), couple(r.astype(float)))
+
+
+def test_the_diagonal_of_pairs_changes_no_bit():
+    rng = np.random.default_rng(0)
+    r = rng.random((5, 4, 4))
+    other = r.copy()
+    other[:, range(4), range(4)] = rng.random((5, 4))
+    assert np.array_equal(couple(r), couple(other))

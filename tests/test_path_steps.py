@@ -806,6 +806,7 @@ def test_the_refit_is_asked_for_all_that_the_path_was(refitted):
     assert found.machine.solutions is not None
     assert (found.seed, found.rule, found.scoring) == (7, "best", "accuracy")
     assert found.shape == (36, 3)
+    assert found.settings.C == 2.0  # the largest: kernel values must be fine enough for it
     assert found.gammas == [0.25, 0.5]
     assert found.refit["status"] == "converged"
     assert list(found.seconds) == ["fits", "refit", "total"]
