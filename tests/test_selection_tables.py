@@ -1,0 +1,581 @@
+"""What a path is made of, piece by piece: grids, scores, the table of fits, what is chosen from it,
+its lines for people and its file."""
+
+import json
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from nesvm_jit import InputError, Settings
+from nesvm_jit.errors import NesvmError
+from nesvm_jit.matrix import as_matrix
+from nesvm_jit.selection import state as states
+from nesvm_jit.selection.grid import cost_grid, gamma_grid
+from nesvm_jit.selection.lines import choice_lines, judged_line, table_lines, warnings
+from nesvm_jit.selection.result import Choice, PathResult
+from nesvm_jit.selection.scores import (
+    all_scores,
+    auc,
+    balanced_accuracy,
+    f1_of,
+    macro_auc,
+    macro_f1,
+)
+from nesvm_jit.selection.stage import Fit
+from nesvm_jit.selection.state import State, key_of
+from scipy.sparse import csr_matrix
+
+
+def refusal(call, *args, kind=InputError):
+    with pytest.raises(kind) as e:
+        call(*args)
+    return str(e.value)
+
+
+# ---------------------------------------------------------------- grids
+
+
+def test_a_grid_has_up_to_a_thousand_values():
+    many = [float(k) for k in range(1, 1001)]
+    assert cost_grid(many) == many
+    assert gamma_grid(many) == many
+    assert len(cost_grid("1:2:1000")) == 1000
+    message = "costs must have 1 to 1000 values, got 1001"
+    assert refusal(cost_grid, [*many, 2000.0]) == message
+    assert refusal(cost_grid, "1:2:1001") == message
+    assert refusal(gamma_grid, "1:2:-1") == "gammas must have 1 to 1000 values, got -1"
+
+
+def test_grids_are_in_equal_ratios_of_twelve_digits():
+    assert cost_grid("0.01:100:5") == [0.01, 0.1, 1.0, 10.0, 100.0]
+    assert cost_grid(" 8 : 2 : 3 ") == [2.0, 4.0, 8.0]
+    assert gamma_grid("8:2:3") == [8.0, 4.0, 2.0]
+    assert cost_grid("1:3:3")[1] == 1.73205080757
+
+
+def test_values_of_gamma_keep_their_order_and_come_once():
+    assert gamma_grid("3, auto,1,3,auto ,scale") == [3.0, "auto", 1.0, "scale"]
+    assert gamma_grid(["scale", np.float64(2), 2]) == ["scale", 2.0]
+    assert gamma_grid("scale") == ["scale"]
+    assert gamma_grid(k for k in (2, 1)) == [2.0, 1.0]
+    assert [type(v) for v in gamma_grid([2, 1])] == [float, float]
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        (
+            "a,1",
+            "gammas must be LOW:HIGH:COUNT or numbers or scale or auto with commas between, "
+            "got 'a,1'",
+        ),
+        (
+            "1:2:3:4",
+            "gammas must be LOW:HIGH:COUNT or numbers or scale or auto with commas between, "
+            "got '1:2:3:4'",
+        ),
+        (["x"], "each of gammas must be positive and finite, got 'x'"),
+        ("1:0:2", "the high end of gammas must be positive and finite, got 0.0"),
+        ("2:1:1", "gammas of one value must begin and end with it, got 2 and 1"),
+        ("0.5,nan", "each of gammas must be positive and finite, got nan"),
+    ],
+)
+def test_what_is_no_grid_of_gamma(grid, message):
+    assert refusal(gamma_grid, grid) == message
+
+
+def test_a_name_is_no_cost():
+    message = "each of costs must be positive and finite, got 'scale'"
+    assert refusal(cost_grid, ["scale"]) == message
+
+
+# ---------------------------------------------------------------- scores
+
+TRUTH = np.array([1.0, 1.0, 1.0, 2.0, 2.0, 3.0])
+CHOSEN = np.array([1.0, 2.0, 1.0, 2.0, 3.0, 1.0])
+
+
+def test_scores_counted_by_hand():
+    assert balanced_accuracy(TRUTH, CHOSEN) == pytest.approx((2 / 3 + 1 / 2 + 0) / 3)
+    assert f1_of(TRUTH, CHOSEN, 1.0) == 2 * 2 / 6
+    assert f1_of(TRUTH, CHOSEN, 2.0) == 2 * 1 / 4
+    assert f1_of(TRUTH, CHOSEN, 3.0) == 0.0
+    assert f1_of(TRUTH, CHOSEN, 4.0) == 0.0
+    assert macro_f1(TRUTH, CHOSEN) == pytest.approx((4 / 6 + 2 / 4 + 0) / 3)
+    assert macro_f1(TRUTH[:2], np.array([1.0, 5.0])) == pytest.approx((2 / 3 + 0) / 2)
+
+
+@pytest.mark.parametrize(
+    ("positive", "values", "area"),
+    [
+        ([1, 0], [2, 1], 1.0),
+        ([1, 0], [1, 2], 0.0),
+        ([1, 0], [1, 1], 0.5),
+        ([1, 1, 0, 0, 0], [5, 2, 2, 1, 7], (2 + 1.5) / 6),
+        ([0, 1, 1, 0, 1, 0], [3, 3, 3, 1, 0, 0], (1.5 + 1.5 + 1 + 1 + 1 - 0.5) / 9),
+        ([1, 0, 0], [1e-300, 0, -1e300], 1.0),
+        ([1, 1, 0], [np.inf, -np.inf, 0], 0.5),
+    ],
+)
+def test_areas_are_the_share_of_pairs_in_order(positive, values, area):
+    got = auc(np.array(positive, dtype=bool), np.array(values, dtype=float))
+    assert got == pytest.approx(area, abs=1e-15)
+
+
+@pytest.mark.parametrize("positive", [[True, True], [False, False], []])
+def test_one_kind_of_rows_alone_has_no_area(positive):
+    assert np.isnan(auc(np.array(positive, dtype=bool), np.zeros(len(positive))))
+
+
+def test_the_area_of_classes_that_do_not_occur_is_left_out():
+    classes = np.array([7.0, 8.0, 9.0])
+    by_class = np.array([[3.0, 0, 1], [2.0, 1, 5], [1.0, 3, 2], [2.5, 2, 0]])
+    truth = np.array([7.0, 7.0, 8.0, 8.0])
+    assert macro_auc(truth, by_class, classes) == pytest.approx((3 / 4 + 1) / 2)
+    assert np.isnan(macro_auc(np.full(4, 7.0), by_class, classes))
+
+
+@pytest.mark.parametrize("how", ["ovr", "ovo"])
+def test_all_scores_of_two_classes_by_hand(how):
+    truth = np.array([1.0, 1.0, 0.0, 0.0, 0.0])
+    scores = np.array([[2.0], [-1.0], [-3.0], [0.5], [0.0]])
+    expected = {
+        "accuracy": 3 / 5,
+        "balanced_accuracy": (1 / 2 + 2 / 3) / 2,
+        "f1": 2 / 4,
+        "auc": (3 + 1) / 6,
+    }
+    assert all_scores(truth, scores, np.array([1.0, 0.0]), how) == pytest.approx(expected)
+    turned = all_scores(truth, np.where(scores == 0, 1e-9, -scores), np.array([0.0, 1.0]), how)
+    assert turned == pytest.approx(expected)
+
+
+def test_all_scores_of_three_classes_by_hand():
+    classes, truth = np.array([5.0, 3.0, 4.0]), np.array([5.0, 3.0, 4.0, 4.0])
+    scores = np.array([[1.0, 0, -1], [0, 2, 0.5], [3, -1, 2], [-1, -2, 0]])
+    got = all_scores(truth, scores, classes, "ovr")
+    assert got == pytest.approx(
+        {
+            "accuracy": 3 / 4,
+            "balanced_accuracy": (1 + 1 + 1 / 2) / 3,
+            "f1": (2 / 3 + 1 + 2 / 3) / 3,
+            "auc": (2 / 3 + 1 + 3 / 4) / 3,
+        }
+    )
+    got = all_scores(truth, scores, classes, "ovo")  # of the pairs (5, 3), (5, 4), (3, 4)
+    assert got == pytest.approx(
+        {
+            "accuracy": 2 / 4,
+            "balanced_accuracy": (0 + 1 + 1 / 2) / 3,
+            "f1": (0 + 1 + 1 / 2) / 3,
+            "auc": (1 / 3 + 1 + 3 / 4) / 3,
+        }
+    )
+
+
+# ---------------------------------------------------------------- the table and the choice
+
+
+def a_fit(accuracy, auc=0.5, **changes):
+    scores = {"accuracy": accuracy, "balanced_accuracy": 0.25, "f1": 0.125, "auc": auc}
+    facts = {
+        "seconds": 0.5,
+        "objective": 7.0,
+        "gap": 1e-4,
+        "certified": True,
+        "n_support": 10,
+        "n_nonzero": 4,
+        "iterations": 3,
+        "status": "converged",
+    }
+    return Fit(scores, **(facts | changes))
+
+
+def a_result(table, gammas=(None,), splits=((0, 1, 1, 0),), **changes):
+    """A path whose fits have these accuracies, by γ, cost and fold, or are these."""
+    fits = {}
+    n_folds = int(np.max(splits)) + 1
+    for g, by_cost in enumerate(table):
+        for i, row in enumerate(by_cost):
+            for place, value in enumerate(row):
+                fit = value if isinstance(value, Fit) else a_fit(value)
+                fits[g, i, place // n_folds, place % n_folds] = fit
+    costs = 10.0 ** np.arange(len(table[0]))
+    kernel = changes.pop("kernel", "linear" if gammas[0] is None else "rbf")
+    given = {"scoring": "accuracy", "rule": "best", "seed": 3} | changes
+    classes, settings = np.array([1.0, -1.0]), Settings(kernel=kernel, tol=1e-2)
+    return PathResult(
+        costs, list(gammas), fits, settings, classes, (4, 9), np.array(splits), **given
+    )
+
+
+def test_means_and_spreads_of_a_table_are_numpys():
+    values = np.array([[[0.5, 0.75], [1.0, 0.5], [0.25, 0.25]]])
+    result = a_result(values)
+    assert result.means().tolist() == values.mean(axis=2).tolist()
+    np.testing.assert_allclose(result.stds(), values.std(axis=2, ddof=1), rtol=1e-15)
+    errors = values.std(axis=2, ddof=1) / np.sqrt(2)
+    np.testing.assert_allclose(result.std_errors(), errors, rtol=1e-15)
+    assert result.means("f1").tolist() == [[0.125] * 3]
+    assert result.stds("f1").tolist() == result.std_errors("f1").tolist() == [[0.0] * 3]
+
+
+def test_three_folds_spread_as_numpy_says():
+    values = np.array([[[0.5, 0.75, 0.25], [1.0, 0.5, 0.625]]])
+    result = a_result(values, splits=((0, 1, 2),))
+    np.testing.assert_allclose(result.stds(), values.std(axis=2, ddof=1), rtol=1e-15)
+    errors = values.std(axis=2, ddof=1) / np.sqrt(3)
+    np.testing.assert_allclose(result.std_errors(), errors, rtol=1e-15)
+
+
+def test_one_fold_has_no_spread():
+    result = a_result([[[0.5], [0.75]]], splits=((0, 0),))
+    assert (result.n_folds, result.n_repeats) == (1, 1)
+    assert result.stds().tolist() == result.std_errors().tolist() == [[0.0, 0.0]]
+
+
+def test_scores_that_are_not_defined_do_not_count():
+    nan = float("nan")
+    rows = [[0.5, nan, 1.0], [nan, nan, nan], [0.25, nan, nan]]
+    fits = [[[a_fit(0.0, auc=v) for v in row] for row in rows]]
+    result = a_result(fits, splits=((0, 1, 2),), scoring="auc")
+    assert result.means().tolist() == [[0.75, -np.inf, 0.25]]
+    np.testing.assert_allclose(result.stds(), [[np.sqrt(0.125), 0.0, 0.0]])
+    np.testing.assert_allclose(result.std_errors(), [[0.25, 0.0, 0.0]])
+    assert result.best == Choice(1.0, None, 0.75, pytest.approx(0.25))
+
+
+def test_of_equals_the_smallest_cost_is_best_then_the_first_gamma():
+    table = [[[0.5], [0.75], [0.75]], [[0.5], [0.75], [0.75]], [[0.25], [0.25], [0.25]]]
+    result = a_result(table, gammas=(4.0, 2.0, 1.0), splits=((0, 0),))
+    assert result.best == Choice(10.0, 4.0, 0.75, 0.0)
+    table = [[[0.5], [0.5], [0.75]], [[0.5], [0.75], [0.5]]]
+    result = a_result(table, gammas=(4.0, 2.0), splits=((0, 0),))
+    assert result.best == Choice(10.0, 2.0, 0.75, 0.0)
+    assert result.one_se == Choice(10.0, 2.0, 0.75, 0.0)
+
+
+def test_one_standard_error_reaches_down_to_equality_and_no_further():
+    result = a_result([[[0.4375, 0.4375], [0.5, 0.5], [0.5, 0.75]]])  # the error is 0.125
+    assert result.best == Choice(100.0, None, 0.625, pytest.approx(0.125))
+    assert result.one_se == Choice(10.0, None, 0.5, 0.0)
+    assert (result.rule, result.chosen) == ("best", result.best)
+    result = a_result([[[0.5, 0.5], [0.5, 0.75]]], rule="one_se")
+    assert result.chosen == result.one_se == Choice(1.0, None, 0.5, 0.0)
+
+
+def test_at_the_smallest_cost_that_is_good_enough_the_better_gamma_is_taken():
+    table = [
+        [[0.25, 0.25], [0.75, 0.75], [0.5, 1.0]],
+        [[0.5, 0.5], [0.5, 0.5], [0.5, 0.5]],
+        [[0.5625, 0.5625], [0.5, 0.5], [0.5, 0.5]],
+    ]
+    result = a_result(table, gammas=(4.0, 2.0, 1.0))
+    assert result.best == Choice(10.0, 4.0, 0.75, 0.0)
+    assert result.one_se == result.best
+    table[0][1] = [0.5, 1.0]  # its error is 0.25
+    result = a_result(table, gammas=(4.0, 2.0, 1.0))
+    assert result.one_se == Choice(1.0, 1.0, 0.5625, 0.0)
+
+
+def a_small_table():
+    hard = a_fit(0.5, gap=0.5, certified=False, seconds=1.25, n_support=11, n_nonzero=7)
+    late = a_fit(0.75, status="time_limit", objective=8.0, iterations=9)
+    return a_result([[[hard, 0.75], [1.0, late]]], splits=((0, 1, 0), (1, 0, 0))[:1])
+
+
+def test_every_fact_of_every_fit_is_in_the_table():
+    table = a_small_table().table
+    assert {name: values.tolist() for name, values in table.items()} == {
+        "accuracy": [[[0.5, 0.75], [1.0, 0.75]]],
+        "balanced_accuracy": [[[0.25, 0.25], [0.25, 0.25]]],
+        "f1": [[[0.125, 0.125], [0.125, 0.125]]],
+        "auc": [[[0.5, 0.5], [0.5, 0.5]]],
+        "seconds": [[[1.25, 0.5], [0.5, 0.5]]],
+        "objective": [[[7.0, 7.0], [7.0, 8.0]]],
+        "gap": [[[0.5, 1e-4], [1e-4, 1e-4]]],
+        "certified": [[[False, True], [True, True]]],
+        "n_support": [[[11, 10], [10, 10]]],
+        "n_nonzero": [[[7, 4], [4, 4]]],
+        "iterations": [[[3, 3], [3, 9]]],
+        "status": [[["converged", "converged"], ["converged", "time_limit"]]],
+    }
+
+
+def test_a_path_is_certified_if_all_its_fits_are_and_its_status_is_the_worst():
+    result = a_small_table()
+    assert not result.certified
+    assert result.status == "time_limit"
+    good = a_result([[[0.5, 0.75]]])
+    assert good.certified is True
+    assert good.status == "converged"
+
+
+def test_the_facts_of_a_path_are_all_there():
+    result = a_small_table()
+    result.seconds |= {"total": 2.12345678, "fits": 1.0, "else": 3.0}
+    result.refit, result.test = {"a": 1}, {"b": 2}
+    cell = {
+        "C": 1.0,
+        "gamma": None,
+        "scores": {
+            "accuracy": [0.5, 0.75],
+            "balanced_accuracy": [0.25, 0.25],
+            "f1": [0.125, 0.125],
+            "auc": [0.5, 0.5],
+        },
+        "seconds": [1.25, 0.5],
+        "objectives": [7.0, 7.0],
+        "gaps": [0.5, 1e-4],
+        "certified": [False, True],
+        "n_support": [11, 10],
+        "n_nonzero": [7, 4],
+        "iterations": [3, 3],
+        "status": ["converged", "converged"],
+    }
+    facts = json.loads(json.dumps(result.facts()))
+    assert facts["cells"][0] == cell
+    assert [c["C"] for c in facts.pop("cells")] == [1.0, 10.0]
+    best = {"C": 10.0, "gamma": None, "mean": 0.875, "std_error": pytest.approx(0.125)}
+    assert facts == {
+        "model": "csvm",
+        "kernel": "linear",
+        "solver": "auto",
+        "n_samples": 4,
+        "n_features": 9,
+        "classes": [1.0, -1.0],
+        "bias": True,
+        "tol": 1e-2,
+        "folds": 2,
+        "repeats": 1,
+        "seed": 3,
+        "scoring": "accuracy",
+        "costs": [1.0, 10.0],
+        "gammas": [None],
+        "best": best,
+        "one_se": best,
+        "chosen": "best",
+        "refit": {"a": 1},
+        "test": {"b": 2},
+        "seconds": {"fits": 1.0, "total": 2.123457},
+        "status": "time_limit",
+    }
+
+
+def test_repeats_follow_each_other_and_a_kernel_has_no_weights_to_count():
+    fits = [[[a_fit(v, n_nonzero=None) for v in (0.1, 0.2, 0.3, 0.4)]]]
+    result = a_result(fits, gammas=(0.5,), splits=((0, 1, 1), (1, 0, 1)))
+    assert (result.n_folds, result.n_repeats) == (2, 2)
+    assert result.table["accuracy"].tolist() == [[[0.1, 0.2, 0.3, 0.4]]]
+    assert result.table["n_nonzero"].tolist() == [[[0, 0, 0, 0]]]
+    facts = result.facts()
+    assert (facts["folds"], facts["repeats"]) == (2, 2)
+    assert facts["cells"][0]["n_nonzero"] is None
+    assert facts["cells"][0]["gamma"] == 0.5
+    result = a_result(fits, splits=((0, 1, 1), (1, 0, 1)), kernel="precomputed")
+    assert result.facts()["cells"][0]["n_nonzero"] is None
+
+
+def test_a_new_result_has_no_machine_and_is_not_resumed():
+    result = a_result([[[0.5, 0.75]]])
+    assert (result.machine, result.refit, result.test) == (None, None, None)
+    assert (result.seconds, result.resumed, result.ignored) == ({}, 0, False)
+
+
+# ---------------------------------------------------------------- lines for people
+
+
+def test_the_table_of_a_linear_path():
+    assert list(table_lines(a_small_table())) == [
+        " C           accuracy    time  SV  weights      gap",
+        " 1  0.6250 +/- 0.1768  1.75 s  10        6  5.0e-01",
+        "10  0.8750 +/- 0.1768  1.00 s  10        4  1.0e-04  best one-se",
+    ]
+
+
+def test_the_table_of_a_path_with_a_kernel():
+    table = [[[0.5, 0.5], [0.5, 0.75]], [[0.25, 0.75], [0.25, 0.25]]]
+    result = a_result(table, gammas=(0.125, 2.0), scoring="balanced_accuracy")
+    assert list(table_lines(result)) == [
+        " C  gamma  balanced accuracy    time  SV      gap",
+        " 1  0.125  0.2500 +/- 0.0000  1.00 s  10  1.0e-04  best one-se",
+        "10  0.125  0.2500 +/- 0.0000  1.00 s  10  1.0e-04",
+        " 1      2  0.2500 +/- 0.0000  1.00 s  10  1.0e-04",
+        "10      2  0.2500 +/- 0.0000  1.00 s  10  1.0e-04",
+    ]
+
+
+def test_what_the_two_rules_choose():
+    table = [[[0.5, 0.5], [0.5, 0.75]]]
+    assert list(choice_lines(a_result(table, gammas=(0.125,)))) == [
+        "Best: C = 10, gamma = 0.125, accuracy = 0.6250 +/- 0.1250",
+        "Within one standard error: C = 1, gamma = 0.125, accuracy = 0.5000 +/- 0.0000",
+    ]
+    assert list(choice_lines(a_result(table, scoring="balanced_accuracy"))) == [
+        "Best: C = 1, balanced accuracy = 0.2500 +/- 0.0000",
+        "Within one standard error: C = 1, balanced accuracy = 0.2500 +/- 0.0000",
+    ]
+
+
+def test_the_scores_on_a_test_file():
+    facts = {"n_samples": 7, "accuracy": 1, "balanced_accuracy": 0.5, "f1": 0.25, "auc": 0.125}
+    assert judged_line(facts) == (
+        "Test: accuracy = 1.0000, balanced accuracy = 0.5000, f1 = 0.2500, auc = 0.1250 (7 rows)"
+    )
+
+
+def test_fits_above_the_tolerance_are_counted():
+    assert list(warnings(a_result([[[0.5, 0.75]]]))) == []
+    assert list(warnings(a_small_table())) == [
+        "warning: 1 of 4 fits end above the tolerance 0.01, the largest gap is 5.00e-01"
+    ]
+
+
+# ---------------------------------------------------------------- the file
+
+
+def a_column(key=(0, 0), folds=(0,), n_costs=1):
+    fits = {(fold, i): a_fit(0.5 + i, iterations=fold) for fold in folds for i in range(n_costs)}
+    return SimpleNamespace(key=key, folds=folds, fits=fits)
+
+
+def test_columns_come_back_as_they_were(tmp_path):
+    file = tmp_path / "state"
+    kept, column = State(str(file), "key"), a_column((1, 2), (0, 3), 2)
+    assert (kept.resumed, kept.ignored) == (0, False)
+    kept.add(column)
+    kept.write()
+    again = State(str(file), "key")
+    assert (again.resumed, again.ignored, again.path) == (1, False, str(file))
+    assert again.get(1, 2, (0, 3), 2) == column.fits
+    for other in [(0, 2, (0, 3), 2), (1, 1, (0, 3), 2), (1, 2, (0, 1), 2), (1, 2, (0, 3), 3)]:
+        assert again.get(*other) is None
+    again.forget()
+    assert not file.exists()
+    again.forget()
+
+
+def test_a_state_without_a_name_keeps_columns_nowhere(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    kept = State()
+    kept.add(a_column())
+    kept.write()
+    assert kept.get(0, 0, (0,), 1) == a_column().fits
+    kept.forget()
+    assert list(tmp_path.iterdir()) == []
+    assert (kept.path, kept.key) == (None, "")
+
+
+def test_the_file_is_written_after_a_second_and_only_if_there_is_news(tmp_path, monkeypatch):
+    clock, written = [100.0], []
+    monkeypatch.setattr(states.time, "monotonic", lambda: clock[0])
+    real = states.writing
+    monkeypatch.setattr(states, "writing", lambda path: written.append(clock[0]) or real(path))
+    kept = State(str(tmp_path / "state"), "key")
+    kept.write()
+    assert written == []
+    clock[0] = 101.0
+    kept.add(a_column((0, 0)))
+    assert written == []
+    clock[0] = 101.0 + 2**-20
+    kept.add(a_column((0, 1)))
+    clock[0] = 102.0
+    kept.add(a_column((0, 2)))
+    assert written == [101.0 + 2**-20]
+    kept.write()
+    kept.write()
+    assert written == [101.0 + 2**-20, 102.0]
+    assert State(str(tmp_path / "state"), "key").resumed == 3
+
+
+def test_a_state_of_another_run_is_left_and_one_of_this_run_beside_it_found(tmp_path):
+    file = tmp_path / "state"
+    other = State(str(file), "another")
+    other.add(a_column((0, 0)))
+    other.write()
+    before = file.read_bytes()
+    mine = State(str(file), "0123456789")
+    assert (mine.resumed, mine.ignored, mine.path) == (0, True, f"{file}.01234567")
+    assert mine.get(0, 0, (0,), 1) is None
+    mine.add(a_column((0, 1)))
+    mine.write()
+    again = State(str(file), "0123456789")
+    assert (again.resumed, again.ignored, again.path) == (1, True, f"{file}.01234567")
+    assert again.get(0, 1, (0,), 1) == a_column().fits
+    again.forget()
+    assert [f.name for f in tmp_path.iterdir()] == ["state"]
+    assert file.read_bytes() == before
+
+
+def test_a_third_run_of_the_same_first_letters_resumes_nothing(tmp_path):
+    file = tmp_path / "state"
+    for path, key in ((file, "another"), (tmp_path / "state.01234567", "01234567x")):
+        kept = State(str(path), key)
+        kept.add(a_column())
+        kept.write()
+    mine = State(str(file), "01234567y")
+    assert (mine.resumed, mine.ignored) == (0, True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"key": "key"}',
+        '{"key": "key", "columns": []}',
+        '{"key": "key", "columns": {"0 0 0": [[0, 0, {"scores": {}}]]}}',
+        '{"key": "key", "columns": {"0 0 0": [[0, 0]]}}',
+        '{"columns": {}}',
+    ],
+)
+def test_a_file_that_is_no_state_is_refused_and_left(tmp_path, text):
+    file = tmp_path / "state"
+    file.write_text(text)
+    message = f"{file}: must be absent or left by an interrupted path, it is another file"
+    assert refusal(State, str(file), "key", kind=NesvmError) == message
+    assert file.read_text() == text
+
+
+def test_a_state_that_cannot_be_read_says_why(tmp_path):
+    message = f"{tmp_path}: cannot be read: Is a directory"
+    assert refusal(State, str(tmp_path), "key", kind=NesvmError) == message
+
+
+def test_the_key_sees_every_array_every_fact_and_their_types():
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
+    y, facts = np.array([1.0, -1.0, 1.0]), {"b": 2, "a": 1}
+    dense = as_matrix(X)
+    key = key_of(dense, [y, None], facts)
+    assert len(key) == 32
+    assert key == key_of(dense, [y, None], {"a": 1, "b": 2})
+    sparse = as_matrix(csr_matrix(X))
+    moved = sparse._replace(indices=np.array([1, 1, 0], dtype=sparse.indices.dtype))
+    longer = sparse._replace(indptr=np.array([0, 2, 2, 3], dtype=sparse.indptr.dtype))
+    others = [
+        key_of(as_matrix(X[:, ::-1].copy()), [y, None], facts),
+        key_of(as_matrix(X.astype(np.float32)), [y, None], facts),
+        key_of(as_matrix(X.reshape(2, 3)), [y, None], facts),
+        key_of(dense, [y, y], facts),
+        key_of(dense, [None, y], facts),
+        key_of(dense, [y, None], {"a": 1, "b": 3}),
+        key_of(sparse, [y, None], facts),
+        key_of(moved, [y, None], facts),
+        key_of(longer, [y, None], facts),
+        key_of(sparse._replace(data=2 * sparse.data), [y, None], facts),
+    ]
+    assert len({key, *others}) == 11
+
+
+def test_the_key_of_rows_that_are_not_contiguous_is_that_of_their_values():
+    y = np.arange(6.0)
+    X = as_matrix(np.ones((3, 2)))
+    assert key_of(X, [y[::2]], {}) == key_of(X, [y[::2].copy()], {})
+
+
+def test_the_key_of_another_version_is_another(monkeypatch):
+    X = as_matrix(np.ones((3, 2)))
+    before = key_of(X, [], {})
+    monkeypatch.setattr(states, "__version__", "0.0")
+    assert key_of(X, [], {}) != before

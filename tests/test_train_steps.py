@@ -1,0 +1,626 @@
+"""What `train` asks its solvers for: rows, signs, costs, starts, limits, memory; its refusals."""
+
+import inspect
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from nesvm_jit import InputError, cross_validate, get_threads, set_threads, train
+from nesvm_jit.binary import Start
+from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.machine import crossval, parallel
+from nesvm_jit.machine.assembled import Problem
+from nesvm_jit.machine.calibration import fit_sigmoid
+from nesvm_jit.machine.folds import stratified_folds
+from nesvm_jit.machine.machine import Machine
+from nesvm_jit.machine.train import Job, Posed, is_small, problems_of
+from nesvm_jit.matrix import as_matrix
+from nesvm_jit.settings import Settings
+from scipy.sparse import csr_matrix
+
+from . import oracle
+
+trainings = inspect.getmodule(problems_of)
+LABELS = np.array([4.0, 2.0, 9.0])
+
+
+def blobs(n=30, k=3, p=3, seed=0):
+    rng = np.random.default_rng(seed)
+    code = np.arange(n) % k
+    return rng.standard_normal((n, p)) + 1.5 * np.eye(k, p)[code], LABELS[code]
+
+
+@pytest.fixture
+def one_thread():
+    before = get_threads()
+    set_threads(1)
+    yield
+    set_threads(before)
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What linear solvers are asked for, in order."""
+    calls, real = [], trainings.solve_checked
+
+    def noted(X, y, c, settings, start):
+        found = real(X, y, c, settings, start)
+        calls.append(SimpleNamespace(X=X, y=y, c=c, settings=settings, start=start, found=found))
+        return found
+
+    monkeypatch.setattr(trainings, "solve_checked", noted)
+    return calls
+
+
+def refusal(call, *args, **options):
+    with pytest.raises(InputError) as e:
+        call(*args, **options)
+    return str(e.value)
+
+
+# ---------------------------------------------------------------- sub-problems
+
+
+def test_what_train_asks_for_by_default():
+    by_name = inspect.signature(train).parameters
+    assert {k: v.default for k, v in by_name.items() if v.default is not v.empty} == {
+        "y": None,
+        "model": "csvm",
+        "kernel": "linear",
+        "C": 1.0,
+        "bias": True,
+        "solver": "auto",
+        "tol": 1e-3,
+        "multiclass": None,
+        "probability": False,
+        "sample_weight": None,
+        "class_weight": None,
+        "classes": None,
+        "seed": 0,
+        "warm": None,
+        "keep_duals": False,
+        "keep_solutions": False,
+    }
+
+
+def test_problems_of_two_three_and_four_classes():
+    y = np.array([5.0, 3.0, 5.0, 4.0])
+    order = np.array([5.0, 3.0, 4.0])
+    assert problems_of(y, order[:2], "ovo") == [Problem(0, 1, None)]
+    assert problems_of(y, order[:2], "ovr") == [Problem(0, 1, None)]
+    assert problems_of(y, order, "ovr") == [Problem(k, None, None) for k in range(3)]
+    pairs = [(p.i, p.j, p.rows.tolist()) for p in problems_of(y, order, "ovo")]
+    assert pairs == [(0, 1, [0, 2, 1]), (0, 2, [0, 2, 3]), (1, 2, [1, 3])]
+
+
+@pytest.mark.parametrize(
+    ("n", "p", "rows", "small"),
+    [
+        (1000, 200, None, False),
+        (1000, 199, None, True),
+        (200, 1000, None, True),
+        (500, 1000, None, False),
+        (4000, 100, 2000, False),
+        (4000, 100, 1999, True),
+    ],
+)
+def test_small_problems_have_fewer_than_so_many_cells(n, p, rows, small):
+    X = SimpleNamespace(n_rows=n, n_cols=p)
+    part = None if rows is None else np.arange(rows)
+    patch = pytest.MonkeyPatch()
+    with patch.context() as m:
+        m.setattr(trainings, "extent", lambda X: (X.n_rows, X.n_cols))
+        assert is_small(X, [Problem(0, 1, part)] * 3) == small
+
+
+def test_the_size_of_problems_is_their_mean():
+    X = np.broadcast_to(np.float64(0.0), (1000, 200))
+    few, many = np.arange(500), np.arange(1500) % 1000
+    assert is_small(X, [Problem(0, 1, few), Problem(0, 2, many)]) is False
+    assert is_small(X, [Problem(0, 1, few), Problem(0, 2, many[:-1])]) is True
+
+
+@pytest.mark.parametrize(
+    ("sign", "c", "missing"),
+    [
+        ([1, -1], [1, 1], None),
+        ([1, -1], [0, 1e-300], 1.0),
+        ([1, -1], [1e-300, 0], -1.0),
+        ([1, 1], [1, 1], -1.0),
+        ([-1, -1], [1, 1], 1.0),
+        ([1, -1], [0, 0], 1.0),
+        ([1, 1, -1], [0, 1, 1], None),
+    ],
+)
+def test_a_sign_without_a_row_of_positive_cost_is_missing(sign, c, missing):
+    assert Posed(None, np.array(sign, float)).missing(np.array(c, float)) == missing
+
+
+@pytest.mark.parametrize(("how", "count"), [("ovr", 3), ("ovo", 3)])
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix], ids=["dense", "CSR"])
+def test_every_sub_problem_gets_its_rows_signs_and_costs(asked, one_thread, how, count, make):
+    X, y = blobs()
+    weight = np.arange(30) % 4 * 0.5
+    given = {"sample_weight": weight, "class_weight": {2.0: 3.0}, "multiclass": how}
+    m = train(make(X), y, C=0.5, tol=1e-2, seed=3, **given)
+    c = 0.5 * weight * np.where(y == 2.0, 3.0, 1.0)
+    assert len(asked) == count
+    for k, call in enumerate(asked):
+        i, j = [(0, 1), (0, 2), (1, 2)][k] if how == "ovo" else (k, None)
+        rows = np.arange(30)
+        if how == "ovo":
+            rows = np.r_[np.flatnonzero(y == LABELS[i]), np.flatnonzero(y == LABELS[j])]
+        dense = call.X if isinstance(call.X, np.ndarray) else None
+        if dense is not None:
+            assert np.array_equal(dense, X[rows])
+        assert call.y.tolist() == np.where(y[rows] == LABELS[i], 1.0, -1.0).tolist()
+        np.testing.assert_allclose(call.c, c[rows], rtol=1e-15)
+        assert (call.settings.C, call.settings.tol, call.settings.seed) == (0.5, 1e-2, 3)
+        assert vars(call.start) == vars(Start())
+        assert np.array_equal(call.found.w, m.record.weights[:, k])
+    assert m.duals is None
+    assert m.solutions is None
+
+
+@pytest.mark.parametrize("how", ["ovr", "ovo"])
+@pytest.mark.parametrize("given", [np.asarray, csr_matrix], ids=["dense", "CSR"])
+def test_a_precomputed_kernel_is_cut_on_both_sides(asked, one_thread, how, given):
+    X, y = blobs()
+    K = oracle.gram(X, X, "rbf", 0.5, 0, 0)
+    m = train(given(K), y, kernel="precomputed", multiclass=how, tol=1e-7)
+    plain = train(X, y, kernel="rbf", gamma=0.5, multiclass=how, tol=1e-7)
+    for k, call in enumerate(asked):
+        rows = np.arange(30)
+        if how == "ovo":
+            i, j = [(0, 1), (0, 2), (1, 2)][k]
+            rows = np.r_[np.flatnonzero(y == LABELS[i]), np.flatnonzero(y == LABELS[j])]
+        part = call.X if isinstance(call.X, np.ndarray) else None
+        if part is not None:
+            np.testing.assert_array_equal(part, K[np.ix_(rows, rows)])
+    for ours, theirs in zip(m.problems, plain.problems, strict=True):
+        assert ours["objective"] == pytest.approx(theirs["objective"], rel=1e-6)
+    np.testing.assert_allclose(m.decision_function(K), plain.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("how", "weightless", "name"),
+    [
+        ("ovr", [4.0], "4"),
+        ("ovr", [2.0, 9.0], "(all others)"),
+        ("ovo", [9.0], "9"),
+        ("ovo", [4.0], "4"),
+    ],
+)
+def test_a_class_without_a_row_of_positive_weight_is_named(one_thread, how, weightless, name):
+    X, y = blobs()
+    weight = np.where(np.isin(y, weightless), 0.0, 1.0)
+    message = refusal(train, X, y, sample_weight=weight, multiclass=how)
+    assert message == f"class {name} must have a row of positive weight"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"y": np.full(30, 2.5)}, "y must hold at least 2 classes, got only 2.5"),
+        ({"X": np.zeros((0, 3)), "y": []}, "y must hold at least 2 classes, got no rows"),
+        (
+            {"kernel": "precomputed"},
+            "a precomputed kernel must be square, got 30 rows and 3 columns",
+        ),
+        ({"classes": [4, 2]}, "classes must be the labels in y, each once, got [4, 2]"),
+        ({"classes": [4, 2, 2, 9]}, "classes must be the labels in y, each once, got [4, 2, 2, 9]"),
+        ({"warm": 3}, "warm must be a Machine, got 3"),
+        ({"multiclass": "x"}, "multiclass must be one of ovo, ovr, got 'x'"),
+    ],
+)
+def test_what_cannot_be_trained_is_one_whole_line(change, message):
+    X, y = blobs()
+    assert refusal(train, **{"X": X, "y": y, **change}) == message
+
+
+def test_classes_may_be_given_in_any_order():
+    X, y = blobs()
+    m = train(X, y, classes=[9, 4, 2], multiclass="ovo")
+    assert m.classes.tolist() == [9.0, 4.0, 2.0]
+    assert [p["classes"] for p in m.problems] == [[9.0, 4.0], [9.0, 2.0], [4.0, 2.0]]
+
+
+# ---------------------------------------------------------------- where a machine starts
+
+
+def test_a_machine_starts_where_another_one_ended(asked, one_thread):
+    X, y = blobs()
+    first = train(X, y, C=0.5, keep_duals=True)
+    assert [d.tolist() for d in first.duals] == [(a.found.alpha / 0.5).tolist() for a in asked]
+    asked.clear()
+    train(X, y, C=2.0, warm=first)
+    for k, call in enumerate(asked):
+        assert np.array_equal(call.start.w0, first.record.weights[:, k])
+        assert call.start.b0 == first.record.bias[k]
+        assert call.start.alpha0.tolist() == (2.0 * first.duals[k]).tolist()
+    asked.clear()
+    train(X[:-1], y[:-1], C=2.0, warm=first)
+    assert [call.start.alpha0 for call in asked] == [None] * 3
+    assert [call.start.b0 for call in asked] == first.record.bias.tolist()
+    first.duals = None
+    asked.clear()
+    train(X, y, C=2.0, warm=first)
+    assert [call.start.alpha0 for call in asked] == [None] * 3
+
+
+def test_pairs_start_where_they_ended(asked, one_thread):
+    X, y = blobs()
+    first = train(X, y, multiclass="ovo", keep_duals=True)
+    asked.clear()
+    train(X, y, multiclass="ovo", C=4.0, warm=first)
+    for k, call in enumerate(asked):
+        assert call.start.alpha0.tolist() == (4.0 * first.duals[k]).tolist()
+        assert len(call.start.alpha0) == 20
+
+
+LINEAR_ONLY = "only a linear machine can start from another one, which must be linear too"
+
+
+def test_a_machine_to_start_from_must_be_of_the_same_kind():
+    X, y = blobs()
+    warm = train(X, y)
+    curved = train(X, y, kernel="rbf", gamma=0.5)
+    assert refusal(train, X, y, kernel="rbf", warm=warm) == LINEAR_ONLY
+    assert refusal(train, X, y, warm=curved) == LINEAR_ONLY
+    assert refusal(train, X[:, :2], y, warm=warm) == (
+        "the machine to start from must have 2 features and 3 problems, got 3 and 3"
+    )
+    two = np.where(y == 9.0, 4.0, y)
+    assert refusal(train, X, two, warm=warm) == (
+        "the machine to start from must have 3 features and 1 problems, got 3 and 3"
+    )
+    assert refusal(train, X, y, classes=[2, 4, 9], warm=warm) == (
+        "the machine to start from must have the classes [2.0, 4.0, 9.0] in this order, "
+        "got [4.0, 2.0, 9.0]"
+    )
+
+
+def test_what_of_a_machine_to_start_from_matters():
+    weights, bias = np.ones((2, 1)), np.array([0.5])
+    m = Machine(ModelRecord(np.array([1.0, 2.0]), 2, bias, weights=weights))
+    assert trainings._arrays(None) == []
+    assert [a.tolist() for a in trainings._arrays(m)] == [[[1.0], [1.0]], [0.5]]
+    m.duals = [np.array([3.0])]
+    assert [a.tolist() for a in trainings._arrays(m)][2:] == [[3.0]]
+
+
+# ---------------------------------------------------------------- limits, memory, callbacks
+
+
+@pytest.mark.parametrize(("threads", "share"), [(1, 12.0), (2, 6.0)])
+def test_problems_that_run_at_a_time_share_the_memory(asked, threads, share):
+    before = get_threads()
+    if before < threads:
+        pytest.skip("one core")
+    set_threads(threads)
+    X, y = blobs()
+    try:
+        train(X, y, cache_mb=12.0)
+        train(X, np.where(y == 9.0, 4.0, y), cache_mb=12.0)
+    finally:
+        set_threads(before)
+    assert [call.settings.cache_mb for call in asked] == [share] * 3 + [12.0]
+
+
+def test_callbacks_are_told_which_problem_it_is_and_one_answer_ends_all(one_thread):
+    X, y = blobs()
+    rows = []
+
+    def callback(row):
+        rows.append((row["problem"], row["problems"]))
+        return len(rows) == 2
+
+    m = train(X, y, solver="homotopy", tol=0.0, callback=callback)
+    assert rows[0] == rows[1] == (0, 3)
+    assert rows[2:] == [(1, 3), (2, 3)]
+    assert [p["status"] for p in m.problems] == ["interrupted"] * 3
+    assert [p["iterations"] for p in m.problems] == [2, 1, 1]
+
+
+def test_an_interrupted_problem_ends_those_after_it(monkeypatch, one_thread):
+    X, y = blobs()
+    real, count = trainings.solve_checked, []
+
+    def interrupted(X, y, c, settings, start):
+        found = real(X, y, c, settings, start)
+        count.append(found.status)
+        return replace(found, status="interrupted") if len(count) == 1 else found
+
+    monkeypatch.setattr(trainings, "solve_checked", interrupted)
+    train(X, y, solver="homotopy", tol=0.0, max_iter=20)
+    assert count[1:] == ["interrupted"] * 2
+
+
+class Clock:
+    """Seconds that pass only when they are spent."""
+
+    def __init__(self, monkeypatch, spent):
+        self.now = 100.0
+        self.spent = spent
+        fake = SimpleNamespace(perf_counter=lambda: self.now)
+        monkeypatch.setattr(trainings, "time", fake)
+        real = trainings.solve_checked
+
+        def slowly(X, y, c, settings, start):
+            self.limits.append(settings.time_limit)
+            self.now += self.spent
+            return real(X, y, c, replace(settings, time_limit=None), start)
+
+        self.limits: list = []
+        monkeypatch.setattr(trainings, "solve_checked", slowly)
+
+
+def test_problems_get_what_is_left_of_the_time_limit(monkeypatch, one_thread):
+    X, y = blobs()
+    clock = Clock(monkeypatch, 3.0)
+    m = train(X, y, time_limit=8.0, keep_solutions=True)
+    assert clock.limits == [8.0, 5.0, 2.0]
+    assert [f.seconds for f in m.solutions] == [3.0] * 3
+    clock.limits.clear()
+    train(X, y, time_limit=4.0)
+    assert clock.limits == [4.0, 1.0, 0.0]
+    clock.limits.clear()
+    train(X, y)
+    assert clock.limits == [None] * 3
+
+
+def test_the_folds_of_calibration_get_what_is_left_of_the_time_limit(monkeypatch, one_thread):
+    X, y = blobs(n=40, k=2)
+    clock = Clock(monkeypatch, 3.0)
+    train(X, y, time_limit=14.0, probability=True)
+    assert clock.limits == [14.0, 11.0, 8.0, 5.0, 2.0, 0.0]
+
+
+# ---------------------------------------------------------------- calibration
+
+
+def test_calibration_is_the_sigmoid_of_scores_of_machines_without_the_fold(asked, one_thread):
+    X, y = blobs(n=41, k=2)
+    weight = np.where(np.arange(41) % 5 == 0, 0.0, 1.0 + np.arange(41) % 3)
+    m = train(X, y, C=0.7, probability=True, sample_weight=weight, seed=4, tol=1e-9)
+    sign, used = np.where(y == m.classes[0], 1.0, -1.0), weight > 0
+    folds = np.full(41, -1)
+    folds[used] = stratified_folds(sign[used], 5, 4)
+    whole, scores = asked[0].found, np.zeros(41)
+    assert len(asked) == 6
+    for k, call in enumerate(asked[1:]):
+        assert np.array_equal(call.c, np.where(folds == k, 0.0, 0.7 * weight))
+        assert np.array_equal(call.y, sign)
+        assert np.array_equal(call.start.w0, whole.w)
+        assert call.start.b0 == whole.b
+        assert np.array_equal(call.start.alpha0, whole.alpha)
+        scores[folds == k] = (X @ call.found.w + call.found.b)[folds == k]
+    expected = fit_sigmoid(scores[used], sign[used] > 0)
+    np.testing.assert_allclose(np.ravel(m.record.probability), expected, rtol=1e-9)
+
+
+def test_a_fold_that_holds_a_whole_class_scores_for_the_other_one(asked, one_thread):
+    X, y = blobs(n=12, k=2)
+    weight = np.where(np.isin(np.arange(12), [1, 3, 5, 7, 9]), 0.0, 1.0)
+    m = train(X, y, probability=True, sample_weight=weight, seed=1)  # one row of the class 2
+    assert len(asked) == 5
+    sign, used = np.where(y == 4.0, 1.0, -1.0), weight > 0
+    folds = np.full(12, -1)
+    folds[used] = stratified_folds(sign[used], 5, 1)
+    scores, calls = np.zeros(12), iter(asked[1:])
+    for k in range(5):
+        alone = folds[11] == k
+        out = folds == k
+        scores[out] = 1.0 if alone else next(calls).found.margins[out]
+    expected = fit_sigmoid(scores[used], sign[used] > 0)
+    np.testing.assert_allclose(np.ravel(m.record.probability), expected, rtol=1e-9)
+
+
+def test_fewer_rows_than_folds_are_calibrated_one_by_one(asked, one_thread):
+    X, y = blobs(n=4, k=2)
+    m = train(X, y, probability=True)
+    assert len(asked) == 5
+    assert m.record.probability is not None
+    held_out = [np.flatnonzero(call.c == 0.0).tolist() for call in asked[1:]]
+    assert sorted(held_out) == [[0], [1], [2], [3]]
+
+
+def test_without_probability_nothing_is_calibrated(asked):
+    X, y = blobs()
+    assert train(X, y).record.probability is None
+    assert len(asked) == 3
+
+
+# ---------------------------------------------------------------- the kernel matrix that is shared
+
+
+@pytest.mark.parametrize(
+    ("options", "shared"),
+    [
+        ({"kernel": "rbf"}, ["by class"]),
+        ({"kernel": "poly", "coef0": 1.0}, ["by class"]),
+        ({"kernel": "rbf", "multiclass": "ovr"}, ["as they come"]),
+        ({"kernel": "rbf", "model": "lpsvm"}, []),
+        ({"kernel": "rbf", "two": True}, []),
+        ({"kernel": "rbf", "two": True, "probability": True}, ["as they come"]),
+        ({"kernel": "linear"}, []),
+    ],
+)
+def test_several_problems_share_one_kernel_matrix(monkeypatch, options, shared):
+    X, y = blobs()
+    orders, real = [], trainings.shared_matrix
+
+    def noted(X, settings, order):
+        expected = (
+            None
+            if order is None
+            else np.argsort([LABELS.tolist().index(v) for v in y], kind="stable")
+        )
+        assert order is None or order.tolist() == expected.tolist()
+        orders.append("as they come" if order is None else "by class")
+        return real(X, settings, order)
+
+    monkeypatch.setattr(trainings, "shared_matrix", noted)
+    if "two" in options:
+        y = np.where(y == 9.0, 4.0, y)
+    train(X, y, gamma=0.5, **{k: v for k, v in options.items() if k != "two"})
+    assert orders == shared
+
+
+def test_the_width_of_a_kernel_is_one_for_all_problems():
+    X, y = blobs()
+    m = train(X, y, kernel="rbf", gamma="scale")
+    assert m.record.gamma == pytest.approx(1 / (3 * X.var()), rel=1e-12)
+    assert train(X, y, kernel="poly").record.gamma == pytest.approx(1 / 3)
+
+
+def test_a_start_of_pairwise_steps_reaches_the_solver(monkeypatch):
+    seen = []
+    monkeypatch.setattr(trainings, "solve_kernel", lambda *args: seen.append(args) or "found")
+    posed = Posed("X", np.array([1.0, -1.0]), "rows")
+    assert posed.fit("c", "settings", Start(alpha0="alpha")) == "found"
+    assert seen[0][0] == "X"
+    assert seen[0][2:] == ("c", "settings", "rows", "alpha")
+
+
+# ---------------------------------------------------------------- stopping
+
+
+def test_ctrl_c_stops_the_tasks_and_keeps_what_they_have(monkeypatch):
+    stop, waits, real = threading.Event(), [], parallel.wait
+
+    def interrupted_once(*args, **how):
+        waits.append(how)
+        if len(waits) == 1:
+            raise KeyboardInterrupt
+        return real(*args, **how)
+
+    monkeypatch.setattr(parallel, "wait", interrupted_once)
+    monkeypatch.setattr(parallel, "get_threads", lambda: 2)
+    assert parallel.run_all([lambda: stop.wait(20)] * 2, stop, False) == [True, True]
+
+
+def test_calibration_cut_short_is_not_kept():
+    class Kept:
+        started = 0.0
+
+        def __init__(self):
+            self.finished = []
+
+        def done(self, number):
+            return None
+
+        def slot(self, number):
+            return SimpleNamespace(began=0.0, number=number, due=lambda: False)
+
+        def finish(self, number, facts):
+            self.finished.append((number, facts))
+
+    X, y = blobs(k=2)
+    for stopped in (False, True):
+        stop, checkpoint = threading.Event(), Kept()
+        job = Job(
+            as_matrix(X), y, np.ones(30), LABELS[:2], Settings(), True, 0, checkpoint=checkpoint
+        )
+        solve = job._solve
+
+        def cut(*args, solve=solve, stop=stop, stopped=stopped):
+            found = solve(*[replace(a, slot=None) if isinstance(a, Start) else a for a in args])
+            if stopped:
+                stop.set()
+            return found
+
+        object.__setattr__(job, "_solve", cut)
+        found = job._kept(Problem(0, 1, None), 0, 1, Start(), stop)
+        assert found.sigmoid is not None
+        if stopped:
+            assert checkpoint.finished == []
+        else:
+            ((number, facts),) = checkpoint.finished
+            assert number == 0
+            assert facts["solution"] == vars(found.solution)
+            assert facts["sigmoid"] == found.sigmoid
+            assert facts["seconds"] == found.seconds
+
+
+# ---------------------------------------------------------------- cross-validation
+
+
+def test_cross_validation_has_every_fact_of_its_folds():
+    X, y = blobs(n=33)
+    weight = 0.5 + np.arange(33) % 3
+    options = {"C": 0.3, "class_weight": {2.0: 2.0}, "multiclass": "ovo"}
+    got = cross_validate(X, y, 4, seed=5, sample_weight=weight, **options)
+    folds = stratified_folds(y, 4, 5)
+    predicted, gaps = np.zeros(33), []
+    for k in range(4):
+        inside = folds != k
+        m = train(X[inside], y[inside], sample_weight=weight[inside], seed=5, **options)
+        predicted[~inside] = m.predict(X[~inside])
+        gaps.append(m.gap)
+    assert got.predicted.tolist() == predicted.tolist()
+    assert got.folds.tolist() == folds.tolist()
+    assert got.accuracy == np.mean(predicted == y)
+    assert got.accuracies == [np.mean((predicted == y)[folds == k]) for k in range(4)]
+    assert got.gaps == gaps
+    assert got.status == "converged"
+    assert got.accuracy < 1.0
+
+
+def test_cross_validation_has_five_folds_of_seed_zero_by_default():
+    X, y = blobs()
+    assert cross_validate(X, y).folds.tolist() == stratified_folds(y, 5, 0).tolist()
+
+
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix], ids=["dense", "CSR"])
+def test_cross_validation_of_a_precomputed_kernel_is_that_of_the_kernel(make):
+    X, y = blobs()
+    K = oracle.gram(X, X, "rbf", 0.5, 0, 0)
+    got = cross_validate(make(K), y, 3, kernel="precomputed", tol=1e-6)
+    expected = cross_validate(X, y, 3, kernel="rbf", gamma=0.5, tol=1e-6)
+    assert got.predicted.tolist() == expected.predicted.tolist()
+
+
+def test_the_status_of_cross_validation_is_the_first_that_is_not_converged():
+    X, y = blobs()
+    got = cross_validate(X, y, 3, max_iter=1, solver="homotopy", tol=1e-12)
+    assert got.status == "iteration_limit"
+    assert len(got.gaps) == 3
+
+
+def test_cross_validation_that_is_interrupted_ends():
+    X, y = blobs()
+    rows = []
+
+    def callback(row):
+        rows.append(row)
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        cross_validate(X, y, 3, callback=callback, multiclass="ovo")
+    assert len(rows) <= 3
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        ([1, 1, 1, 2], {}, "fold {} leaves fewer than 2 classes to train on; use fewer folds"),
+        ([1, 2, 1, 2], {"checkpoint": "a"}, "checkpoint is for `train`, not for cross-validation"),
+    ],
+)
+def test_folds_that_cannot_be_trained_are_one_whole_line(y, options, message):
+    alone = stratified_folds(np.array(y, float), 2, 0)[3] + 1
+    message = message.format(alone)
+    assert refusal(cross_validate, np.eye(4), np.array(y, float), 2, **options) == message
+
+
+def test_weights_of_classes_that_a_fold_lacks_are_left_out():
+    y, inside = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0])
+    options = {"C": 1.0, "class_weight": {1: 2.0, 3: 4.0, 5: 6.0}}
+    got = crossval._for_classes(options, y, inside)
+    assert got == {"C": 1.0, "class_weight": {1: 2.0, 5: 6.0}}
+    for weights in (None, "balanced"):
+        options = {"class_weight": weights}
+        assert crossval._for_classes(options, y, inside) == options
