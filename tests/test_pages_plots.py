@@ -599,6 +599,11 @@ def test_a_confusion_matrix_is_shaded_by_the_shares_of_its_rows(drawn):
     assert not any(g.get_visible() for g in ax.get_xgridlines() + ax.get_ygridlines())
 
 
+def test_shades_of_a_matrix_do_not_depend_on_its_smallest_share(drawn):
+    (image,) = panel(drawn(training(matrix([[6, 4], [3, 7]]))), "Classes").images
+    assert image.get_clim() == (0, 1.15)
+
+
 @pytest.mark.parametrize(("n", "size"), [(5, 9), (6, 6.5), (12, 6.5), (13, None)])
 def test_numbers_of_a_large_matrix_are_small_and_then_left_out(drawn, n, size):
     ax = panel(drawn(training(matrix(7 * np.eye(n, dtype=int)))), "Classes")
