@@ -387,20 +387,6 @@ def test_ctrl_c_in_convert_says_whether_it_can_go_on(monkeypatch, tty, left):
         assert e.value.format_message() == said
 
 
-def test_threads_are_set_for_the_whole_run(here, predicting):
-    from nesvm_jit import get_threads, set_threads
-
-    before = get_threads()
-    try:
-        set_threads(2)
-        done("predict", "-q", "t", "m", "out")
-        assert get_threads() == 2
-        done("predict", "-q", "--threads", "1", "t", "m", "out")
-        assert get_threads() == 1
-    finally:
-        set_threads(before)
-
-
 def test_labels_of_a_file_are_compared_with_those_predicted(here):
     data_file(here / "two")
     done("train", "-q", "two")

@@ -46,6 +46,7 @@ def both_commands(tmp_path_factory):
     data_file(folder / "two", n=20)
     done("train", "-q", folder / "two", folder / "model")
     done("path", "-q", "-c", "1", "-v", "2", folder / "two", "-o", folder / "best")
+    return folder
 
 
 @pytest.fixture
@@ -72,6 +73,43 @@ def test_every_option_says_what_it_takes_what_it_does_and_its_default(name):
         assert bool(option.show_default) == shown, option.name
         assert option.hidden == (option.name == "liblinear_bias")
         assert option.multiple == (option.name == "weights")
+
+
+def test_numbers_are_read_as_numbers():
+    args = ["--landmarks", "3", "--features", "4", "--time-limit", "5", "-w1", "2", "-w", "-1", "3"]
+    args += ["--degree", "2", "--coef0", "1", "--cost", "4", "--tol", "0", "--mu", "1"]
+    args += [
+        "--cache-mb",
+        "9",
+        "--mu-end",
+        "1",
+        "-B",
+        "1",
+        "--checkpoint-every",
+        "7",
+        "--seed",
+        "8",
+    ]
+    given = cli.command.commands["train"].make_context("train", [*args, "file"]).params
+    names = ("landmarks", "features", "time_limit", "weights", "degree", "coef0", "cost", "tol")
+    names += ("mu", "cache_mb", "mu_end", "liblinear_bias", "checkpoint_every", "seed")
+    assert repr([given[name] for name in names]) == (
+        "[3, 4, 5.0, ((1.0, 2.0), (-1.0, 3.0)), 2, 1.0, 4.0, 0.0, 1.0, 9.0, 1.0, 1.0, 7.0, 8]"
+    )
+
+
+def test_threads_are_those_asked_for(both_commands, tmp_path):
+    from nesvm_jit import get_threads, set_threads
+
+    before = get_threads()
+    try:
+        files = (both_commands / "two", both_commands / "model", tmp_path / "out")
+        done("predict", "-q", *files)
+        assert get_threads() == before
+        done("predict", "-q", "--threads", "1", *files)
+        assert get_threads() == 1
+    finally:
+        set_threads(before)
 
 
 def test_the_defaults_of_path_are_its_own():

@@ -11,7 +11,7 @@ from nesvm_jit.errors import InputError
 from nesvm_jit.files.record import ModelRecord
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.pages import words
-from nesvm_jit.pages.html import page, script_json
+from nesvm_jit.pages.html import page, script_json, write_html
 from nesvm_jit.pages.paths import path_document
 from nesvm_jit.pages.trace import write_trace
 
@@ -564,6 +564,12 @@ def test_the_seal_says_whether_all_is_proved():
     for text, state, seal in ((proved, "proved", "✓"), (opened, "open", "!")):
         assert f'<section class="certificate {state}"' in text
         assert f'<span class="seal" aria-hidden="true">{seal}</span>' in text
+
+
+def test_the_file_is_the_page(tmp_path):
+    document = path_document(path(), "a9a")
+    write_html(document, tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == page(document)
 
 
 def test_json_in_a_page_is_compact_and_safe():
