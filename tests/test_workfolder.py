@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -279,6 +280,22 @@ def test_a_lock_is_free_unless_somebody_has_it(monkeypatch, error, free):
 
     monkeypatch.setattr(fcntl, "flock", flock)
     assert workfolder._lock(5) is free
+
+
+@pytest.mark.parametrize("error", [None, PermissionError(errno.EACCES, "busy")])
+def test_a_lock_where_there_is_no_flock(monkeypatch, error):
+    calls = []
+
+    def locking(*args):
+        calls.append(args)
+        if error:
+            raise error
+
+    windows = SimpleNamespace(locking=locking, LK_NBLCK=2)
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    monkeypatch.setattr(workfolder, "sys", SimpleNamespace(platform="win32"))
+    assert workfolder._lock(5) is (error is None)
+    assert calls == [(5, 2, 1)]
 
 
 def test_what_an_earlier_job_left_is_removed(tmp_path, source):
