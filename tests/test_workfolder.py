@@ -6,6 +6,7 @@ import io
 import json
 import os
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -82,7 +83,13 @@ def stopped(source, target, blocks, **options):
 # ---------------------------------------------------------------- what is on the disk when
 
 
-def test_the_journal_never_says_more_than_is_on_the_disk(tmp_path, source, synced, monkeypatch):
+@pytest.mark.parametrize("resumed", [False, True])
+def test_the_journal_never_says_more_than_is_on_the_disk(
+    tmp_path, source, synced, monkeypatch, resumed
+):
+    if resumed:
+        stopped(source, tmp_path / "m", 1)
+        synced.clear()
     write, rows = sealed.write_sealed, []
 
     def checking(path, data):
@@ -98,12 +105,12 @@ def test_the_journal_never_says_more_than_is_on_the_disk(tmp_path, source, synce
         write(path, data)
 
     monkeypatch.setattr(sealed, "write_sealed", checking)
-    convert(source, tmp_path / "m", block_bytes=150)
-    assert rows == [14, 27, 30]
+    assert convert(source, tmp_path / "m", block_bytes=150).resumed is resumed
+    assert rows == [14, 27, 30][resumed:]
     arrays = [f"{name}.bin" for name in ARRAYS]
     journal = [*arrays, "journal.json.new", "> journal.json"]
     header = [*arrays, "header.json.new", "> header.json", "matrix", tmp_path.name]
-    assert synced == [*journal * 3, *header]
+    assert synced == [*journal * len(rows), *header]
 
 
 def test_what_cannot_be_read_again_has_no_journal(tmp_path, synced):
@@ -215,6 +222,33 @@ def test_a_lock_that_came_too_late_is_closed(tmp_path, source, monkeypatch):
     assert open_files() == before
 
 
+def test_a_folder_that_is_removed_under_the_lock_is_made_again(tmp_path, source, monkeypatch):
+    opening, seen = os.open, []
+
+    def late(path, *how):
+        if str(path).endswith("lock") and not seen:
+            seen.append(path)
+            os.rmdir(os.path.dirname(path))
+        return opening(path, *how)
+
+    monkeypatch.setattr(os, "open", late)
+    assert convert(source, tmp_path / "m").n_rows == 30
+    assert seen == [str(tmp_path / ".m.part/lock")]
+
+
+def test_arrays_are_closed_before_the_matrix_takes_its_place(tmp_path, source, monkeypatch):
+    renaming, seen = os.rename, []
+
+    def noting(a, b):
+        held = [os.path.realpath(f"/proc/self/fd/{f}") for f in os.listdir("/proc/self/fd")]
+        seen.append([name for name in held if name.startswith(a)])
+        renaming(a, b)
+
+    monkeypatch.setattr(os, "rename", noting)
+    convert(source, tmp_path / "m")
+    assert seen == [[]]
+
+
 def test_a_lock_has_the_permissions_that_the_umask_leaves(tmp_path, source):
     seen = []
     before = os.umask(0o012)
@@ -246,6 +280,22 @@ def test_a_lock_is_free_unless_somebody_has_it(monkeypatch, error, free):
 
     monkeypatch.setattr(fcntl, "flock", flock)
     assert workfolder._lock(5) is free
+
+
+@pytest.mark.parametrize("error", [None, PermissionError(errno.EACCES, "busy")])
+def test_a_lock_where_there_is_no_flock(monkeypatch, error):
+    calls = []
+
+    def locking(*args):
+        calls.append(args)
+        if error:
+            raise error
+
+    windows = SimpleNamespace(locking=locking, LK_NBLCK=2)
+    monkeypatch.setitem(sys.modules, "msvcrt", windows)
+    monkeypatch.setattr(workfolder, "sys", SimpleNamespace(platform="win32"))
+    assert workfolder._lock(5) is (error is None)
+    assert calls == [(5, 2, 1)]
 
 
 def test_what_an_earlier_job_left_is_removed(tmp_path, source):
