@@ -1,5 +1,6 @@
 """A dask client whose workers are all in this process, and whose tasks run at once."""
 
+import signal
 from contextlib import contextmanager
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -69,6 +70,22 @@ class FakeClient:
 
 
 @contextmanager
+def in_time(seconds=30.0):
+    """Fail where nobody answers: a fault of connections is a wait without end."""
+
+    def fail(*_):
+        raise AssertionError(f"no answer for {seconds:g} s")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
 def fake_client():
     """A client of two workers with a thread each."""
     client, before = FakeClient(), get_threads()
@@ -77,7 +94,7 @@ def fake_client():
         threads = client.threads.get(client.here, 1)
         return SimpleNamespace(address=client.here, state=SimpleNamespace(nthreads=threads))
 
-    with patch.object(distributed, "get_worker", get_worker):
+    with patch.object(distributed, "get_worker", get_worker), in_time():
         yield client
     set_threads(before)
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, NesvmError, set_threads, solve, train
+from nesvm_jit.files.snapshot import read_snapshot
 from nesvm_jit.jit import most_threads
 from nesvm_jit.matrix import Size
 from scipy.sparse import csr_matrix
@@ -320,6 +321,7 @@ def test_a_run_that_was_ended_goes_on_where_it_was(client, files, tmp_path, solv
     assert whole.n_iter > 4
     keeping = {"checkpoint": str(tmp_path / "kept"), "checkpoint_every": 1e-9}
     fit(**options | {"max_iter": 3}, **keeping)
+    assert list(read_snapshot(keeping["checkpoint"])["slots"]) == ["0"]
     del rounds[:]
     resumed = fit(**options, **keeping, resume=True)
     assert min(rounds) == 3
