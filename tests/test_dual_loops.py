@@ -406,10 +406,12 @@ def test_newtons_step_by_hand():
 
 
 def test_samples_that_reach_their_bounds_together_are_left_there_together():
-    upper, beta, e = np.array([1.0, 1.0, 9.0]), np.zeros(3), np.array([2.0, 2.0, 3.0])
-    assert _newton_steps(np.eye(3), -upper, upper, False, 0.0, beta, e) == 2
-    assert beta.tolist() == [1.0, 1.0, 3.0]
-    assert e.tolist() == [1.0, 1.0, 0.0]
+    for sign in (1.0, -1.0):
+        upper, beta = np.array([1.0, 1.0, 9.0]), sign * np.full(3, 0.5)
+        e = sign * np.array([1.0, 1.0, 3.0])
+        assert _newton_steps(np.eye(3), -upper, upper, False, 0.0, beta, e) == 2
+        assert beta.tolist() == [sign, sign, 3.5 * sign]
+        assert e.tolist() == [0.5 * sign, 0.5 * sign, 0.0]
     upper, beta, e = np.array([2.0, 9.0]), np.zeros(2), np.array([2.0, 3.0])  # exactly to a bound
     assert _newton_steps(np.eye(2), -upper, upper, False, 0.0, beta, e) == 2
     assert beta.tolist() == [2.0, 3.0]
