@@ -166,6 +166,24 @@ def test_only_folders_of_versions_unused_for_a_month_are_dropped(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == left
 
 
+def test_a_month_is_thirty_days_to_the_second(tmp_path, monkeypatch):
+    monkeypatch.setattr(codecache.time, "time", lambda: 100 * DAY)
+    for name, age in (("a" * 20, 30 * DAY), ("b" * 20, 30 * DAY + 1)):
+        (tmp_path / name).mkdir()
+        os.utime(tmp_path / name, (100 * DAY - age,) * 2)
+    codecache._prune(tmp_path, tmp_path / ("c" * 20))
+    assert [path.name for path in tmp_path.iterdir()] == ["a" * 20]
+
+
+def test_a_file_that_another_process_has_just_dropped_is_no_obstacle(tmp_path, monkeypatch):
+    old = tmp_path / ("a" * 20)
+    old.mkdir()
+    os.utime(old, (0, 0))
+    monkeypatch.setattr(Path, "glob", lambda folder, pattern: [folder / "gone.nsc"])
+    codecache._prune(tmp_path, tmp_path / ("b" * 20))
+    assert not old.exists()
+
+
 def test_folders_with_other_files_are_left_and_nothing_fails(tmp_path):
     folder = tmp_path / ("a" * 20)
     folder.mkdir()

@@ -82,6 +82,16 @@ def test_solvers_are_called_with_a_label_for_every_row(monkeypatch):
     assert seen == [((4, 3), [1.0, -1.0, 1.0, -1.0], o) for o in (*options, *options)]
 
 
+def test_text_is_read_in_both_precisions(monkeypatch):
+    seen = []
+    monkeypatch.setattr(warm, "read_libsvm", lambda f, dtype: seen.append((f.read(), dtype)))
+    for name, call in warm.steps():
+        if name.startswith("read_libsvm"):
+            call()
+    text = b"1 1:2\n"
+    assert seen == [(text, np.float64)] * 2 + [(text, np.float32)] * 2
+
+
 def test_rows_of_a_kernel_matrix_are_asked_for_twice_and_as_a_block(monkeypatch):
     seen = []
 
