@@ -246,6 +246,22 @@ def test_equal_coordinates_take_the_first():
     assert (np.flatnonzero(beta).tolist(), beta[0], beta[17]) == ([0, 17], 1.0, -1.0)
 
 
+def test_equal_coordinates_far_on_take_the_first_too():
+    e, beta, free = np.full(33, 0.25), np.zeros(33), np.full(33, 100.0)
+    e[[17, 20, 32]] = 1.0
+    _dual_steps(np.eye(33), np.ones(33), -free, free, False, 0.5, 1, beta, e)
+    assert np.flatnonzero(beta).tolist() == [17]
+
+
+def test_bounds_are_met_exactly_where_sums_would_round():
+    for start, bound in ((0.67, 1.7), (0.4, 1.8), (0.13, 1.2)):
+        assert start + (bound - start) < bound
+        beta, e = np.array([start, -start]), np.array([9.0, -9.0])
+        upper = np.array([bound, bound])
+        _dual_steps(np.eye(2), np.ones(2), -upper, upper, True, 0.5, 1, beta, e)
+        assert beta.tolist() == [bound, -bound]
+
+
 def test_one_coordinate_goes_before_a_pair_that_gains_as_much():
     Q, e, beta, free = np.diag([1.0, 3.0]), np.array([1.0, -1.0]), np.zeros(2), np.full(2, 9.0)
     _dual_steps(Q, np.diag(Q).copy(), -free, free, False, 0.5, 1, beta, e)
@@ -390,10 +406,12 @@ def test_newtons_step_by_hand():
 
 
 def test_samples_that_reach_their_bounds_together_are_left_there_together():
-    upper, beta, e = np.array([1.0, 1.0, 9.0]), np.zeros(3), np.array([2.0, 2.0, 3.0])
-    assert _newton_steps(np.eye(3), -upper, upper, False, 0.0, beta, e) == 2
-    assert beta.tolist() == [1.0, 1.0, 3.0]
-    assert e.tolist() == [1.0, 1.0, 0.0]
+    for sign in (1.0, -1.0):
+        upper, beta = np.array([1.0, 1.0, 9.0]), sign * np.full(3, 0.5)
+        e = sign * np.array([1.0, 1.0, 3.0])
+        assert _newton_steps(np.eye(3), -upper, upper, False, 0.0, beta, e) == 2
+        assert beta.tolist() == [sign, sign, 3.5 * sign]
+        assert e.tolist() == [0.5 * sign, 0.5 * sign, 0.0]
     upper, beta, e = np.array([2.0, 9.0]), np.zeros(2), np.array([2.0, 3.0])  # exactly to a bound
     assert _newton_steps(np.eye(2), -upper, upper, False, 0.0, beta, e) == 2
     assert beta.tolist() == [2.0, 3.0]

@@ -68,3 +68,49 @@ def test_rows_with_a_far_column_are_scored(kernel):
         np.testing.assert_allclose(got, m.decision_function(X[:3]), rtol=1e-12)
     else:
         assert np.isfinite(got).all()
+
+
+def two(columns, p):
+    """Two sparse matrices of p columns with one entry in each of these columns."""
+    return [as_matrix(csr_matrix(([1.0], ([0], [c])), (1, p))) for c in columns]
+
+
+def test_as_many_columns_as_entries_stay_and_one_more_does_not():
+    for matrices in (two([0, 1], 2), two([1], 1 + 1)[:1] * 2):
+        same, kept = narrowed(*matrices)
+        assert kept is None
+        assert all(a is b for a, b in zip(same, matrices, strict=True))
+    (a, b), kept = narrowed(*two([0, 2], 3))
+    assert kept.tolist() == [0, 2]
+    assert kept.dtype == np.int64
+    assert (a.n_cols, b.n_cols) == (2, 2)
+    assert as_scipy(a).toarray().tolist() == [[1.0, 0.0]]
+    assert as_scipy(b).toarray().tolist() == [[0.0, 1.0]]
+
+
+def test_the_widest_of_several_matrices_decides():
+    narrow, far = two([0], 1)[0], two([99], 100)[0]
+    assert narrowed(narrow, far)[1].tolist() == [0, 99]
+    assert narrowed(far, narrow)[1].tolist() == [0, 99]
+
+
+def test_one_dense_matrix_among_sparse_ones_leaves_all_as_they_are():
+    far, dense = two([99], 100)[0], as_matrix(np.ones((1, 100)))
+    same, kept = narrowed(far, dense)
+    assert same[0] is far
+    assert same[1] is dense
+    assert kept is None
+
+
+def test_renumbered_rows_keep_their_types_and_are_not_to_be_written_to():
+    X = as_matrix(csr_matrix(([1.0, 2.0, 3.0], [5, 90, 7], [0, 2, 3]), (2, 100)))
+    (whole,), kept = narrowed(X)
+    assert kept.tolist() == [5, 7, 90]
+    assert (whole.indices.tolist(), whole.indptr.tolist()) == ([0, 2, 1], [0, 2, 3])
+    assert whole.indices.dtype == whole.indptr.dtype == X.indices.dtype
+    assert not whole.indices.flags.writeable
+    assert not whole.indptr.flags.writeable
+    (part,), kept = narrowed(row_slice(X, 1, 2))
+    assert kept.tolist() == [7]
+    assert (part.data.tolist(), part.indices.tolist(), part.indptr.tolist()) == ([3.0], [0], [0, 1])
+    assert as_scipy(part).shape == (1, 1)

@@ -73,6 +73,11 @@ def test_blocks_are_counted_on_their_own():
     assert lt.N_HARD + 1 == lt.N_COLUMNS == 11
 
 
+def test_no_block_has_more_cells_than_a_third_of_its_bytes():
+    _, blocks = table(b"1\n" + b":" * 30, [2])
+    assert blocks[:, lt.CELLS].tolist() == [0, 10]
+
+
 def test_a_block_beyond_the_end_of_the_text_is_cut_there():
     text = np.frombuffer(b"1 1:2 2:3\n1 1:1", np.uint8)
     blocks = np.zeros((2, lt.N_COLUMNS), np.int64)
@@ -170,6 +175,7 @@ def test_numbers_for_python_are_noted_while_there_is_room():
         (b"1 1:1 0:2\n", lt.TOO_SMALL, 6, 1),
         (b"1 0:2\n", lt.TOO_SMALL, 2, 0),
         (b"1 3:2 3:4\n", lt.NOT_ASCENDING, 6, 3),
+        (b"1 1:2 1:4\n", lt.NOT_ASCENDING, 6, 1),
         (b"1 5:2 3:4\n", lt.NOT_ASCENDING, 6, 5),
         (b"1 1:2 9:4\n", lt.FINE, 0, 0),
         (b"1 1:2 10:4\n", lt.TOO_LARGE, 6, 0),
@@ -205,6 +211,19 @@ def test_what_is_wrong_and_where(text, code, where, previous):
     assert blocks[0, [lt.CODE, lt.WHERE, lt.PREVIOUS]].tolist() == [code, where, previous]
 
 
+def test_the_highest_index_is_two_below_two_to_the_32():
+    assert parse(b"1 4294967294:4\n", limit=2**40)[0][0, lt.CODE] == lt.FINE
+    assert parse(b"1 4294967295:4\n", limit=2**40)[0][0, lt.CODE] == lt.TOO_LARGE
+    assert lt.HIGHEST_INDEX == 4294967294
+
+
+def test_what_was_wrong_with_a_block_before_is_forgotten():
+    def stale(blocks):
+        blocks[:, lt.CODE] = lt.BAD_QID
+
+    assert parse(b"1 1:2\n", change=stale)[0][0, lt.CODE] == lt.FINE
+
+
 def test_indices_from_zero_on():
     blocks, cells = parse(b"1 0:5 8:6\n2 9:1\n", base=0, limit=9)
     assert blocks[0, [lt.CODE, lt.WHERE]].tolist() == [lt.TOO_LARGE, 12]
@@ -228,7 +247,7 @@ def test_nothing_is_written_beyond_the_room_that_was_counted():
 
     text = b"1 1:1 2:2\n2 1:3\n"
     blocks, cells = parse(text, change=fewer(lt.ROWS))
-    assert blocks[0, [lt.CODE, lt.WHERE]].tolist() == [lt.NO_ROOM, 10]
+    assert blocks[0, [lt.CODE, lt.WHERE, lt.PREVIOUS]].tolist() == [lt.NO_ROOM, 10, 0]
     assert cells.labels.tolist() == [1, -7]
     blocks, cells = parse(text, change=fewer(lt.CELLS))
     assert blocks[0, [lt.CODE, lt.WHERE]].tolist() == [lt.NO_ROOM, 12]
