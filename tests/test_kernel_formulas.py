@@ -181,7 +181,7 @@ def test_a_known_f_is_taken_as_it_is():
 
 @pytest.mark.parametrize(
     ("grow", "gap", "drifted"),
-    [(100.0, 1e-3, True), (100.0, 1e9, False), (5.0, 1e-9, False), (0.0, 1e-9, False)],
+    [(100.0, 1e-3, True), (100.0, 1e9, False), (10.05, 1e-9, True), (9.9, 1e-9, False)],
 )
 def test_f_has_drifted_where_its_rounding_grew_and_is_felt(grow, gap, drifted):
     problem, _, y, c, _ = made()
