@@ -438,8 +438,9 @@ def test_steps_slopes_and_curvature(model, bias, bounds, resident):
             assert first == approx(at.gradient @ d, rel=1e-10, abs=1e-10)
             assert second == approx(d @ at.H @ d, rel=1e-10, abs=1e-10)
         assert problem.part.data.reads == reads + (not resident)
-        same(problem.step(0.3, mu), twin.at(v + 0.3 * d, mu))
-        v = v + 0.3 * d
+        t = (0.3, 1.0, -0.5)[k]
+        same(problem.step(t, mu), twin.at(v + t * d, mu))
+        v = v + t * d
         np.testing.assert_allclose(problem.point, v, rtol=1e-14)
         np.testing.assert_allclose(
             problem.margins(), X @ v[:4] + (v[-1] if bias else 0.0), rtol=1e-11, atol=1e-12
@@ -496,6 +497,19 @@ def test_hessians_of_single_data_are_multiplied_in_single_where_it_is_enough(
     d = 2 * c if model == "lssvm" else c / scales(X, False)
     H = X.T @ (d[:, None] * X) + (1e-9 if model == "lpsvm" else 1.0) * np.eye(4)
     error = np.abs(problem.hessian(mu) - H).max() / np.abs(H).max()
+    assert 1e-11 < error < 1e-5 if single else error < 1e-13
+
+
+@pytest.mark.parametrize(("trace", "single"), [(0.9e8, True), (1.1e8, False)])
+def test_hessians_are_multiplied_in_single_up_to_a_trace_of_1e8(trace, single):
+    X, y, c, _ = draw()
+    X = X.astype(np.float32)
+    c *= trace / (2 * c @ (X.astype(float) ** 2).sum(axis=1))
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["lssvm"](), False)
+    problem.place(np.zeros(4), MU)
+    X = X.astype(float)
+    H = X.T @ (2 * c[:, None] * X) + np.eye(4)
+    error = np.abs(problem.hessian(MU) - H).max() / np.abs(H).max()
     assert 1e-11 < error < 1e-5 if single else error < 1e-13
 
 
@@ -754,15 +768,20 @@ def test_the_loss_of_residuals_and_the_gap_they_promise(model):
 
 
 def test_points_with_more_and_more_zeros():
-    X, y, c, _ = draw(p=6)
+    X, y, c, _ = draw(p=10)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
-    v = np.array([2.0, -0.02, 0.002, 2e-4, 1e-6, 0.5, 0.7])
+    v = np.array([2.0, -0.02, 0.002, 2e-4, 2e-6, 0.5, 0.03, 0.003, -3e-4, 3e-6, 0.7])
     problem.place(v, Smoothing(1.0, 1.0))
-    kept = [np.flatnonzero(z).tolist() for z in problem.sparser(v, Smoothing(0.6, 1.0))]
-    assert kept == [[0, 6], [0, 5, 6], [0, 1, 5, 6], [0, 1, 2, 5, 6], [0, 1, 2, 3, 5, 6]]
+    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(0.6, 1.0))]
+    assert kept[0] == {0, 10}  # those beyond 0.6, and the bias
+    assert kept[1] == {0, 5, 6, 10}
+    assert kept[2] == kept[1] | {1, 7}
+    assert kept[3] == kept[2] | {2, 8}
+    assert kept[4] == kept[3] | {3, 9}
+    assert len(kept) == 5
     assert all(z[-1] == 0.7 for z in problem.sparser(v, MU))
     assert v[1] == -0.02
-    nothing = np.zeros(7)
+    nothing = np.zeros(11)
     assert all(not z.any() for z in problem.sparser(nothing, MU))
 
 
