@@ -2,6 +2,7 @@
 several, costs of zero, empty rows, features and costs of other sizes."""
 
 from copy import deepcopy
+from inspect import signature
 from types import SimpleNamespace
 
 import numpy as np
@@ -171,6 +172,13 @@ def test_an_l1_variable_at_its_bound_bends_nothing():
     assert model.penalty_curvature(w, mu).tolist() == [0.0, 0.0, 0.5]
     assert model.penalty_slope(0 * w, np.ones(3), 2.0, mu) == (3.0, 0.0)
     assert model.penalty_slope(0 * w, np.ones(3), 0.0, mu) == (0.0, 1.5)
+
+
+def test_all_models_smooth_about_zero_unless_told_otherwise():
+    for name in ("penalty", "penalty_gradient", "penalty_curvature", "penalty_slope"):
+        csvm, lpsvm = (signature(getattr(MODELS[m], name)) for m in ("csvm", "lpsvm"))
+        assert csvm == lpsvm
+        assert csvm.parameters["centre"].default == 0.0
 
 
 def test_without_features_there_is_nothing_to_gain():
@@ -770,17 +778,17 @@ def test_the_loss_of_residuals_and_the_gap_they_promise(model):
 def test_points_with_more_and_more_zeros():
     X, y, c, _ = draw(p=10)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
-    v = np.array([2.0, -0.02, 0.002, 2e-4, 2e-6, 0.5, 0.03, 0.003, -3e-4, 3e-6, 0.7])
+    v = np.array([20.0, -0.2, 0.02, 2e-3, 2e-5, 5.0, 0.3, 0.03, -3e-3, 3e-5, 0.7])
     problem.place(v, Smoothing(1.0, 1.0))
-    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(0.6, 1.0))]
-    assert kept[0] == {0, 10}  # those beyond 0.6, and the bias
+    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(6.0, 1.0))]
+    assert kept[0] == {0, 10}  # those beyond 6, and the bias
     assert kept[1] == {0, 5, 6, 10}
     assert kept[2] == kept[1] | {1, 7}
     assert kept[3] == kept[2] | {2, 8}
     assert kept[4] == kept[3] | {3, 9}
     assert len(kept) == 5
     assert all(z[-1] == 0.7 for z in problem.sparser(v, MU))
-    assert v[1] == -0.02
+    assert v[1] == -0.2
     nothing = np.zeros(11)
     assert all(not z.any() for z in problem.sparser(nothing, MU))
 
