@@ -381,6 +381,7 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
     np.testing.assert_allclose(v, expect, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(alpha, a, rtol=1e-6, atol=1e-8 * cost)
     table = run.history()
+    assert run.smoothing == (0.0, 0.0)
     assert table["round"].tolist() == [k for k, _, _ in looks]
     np.testing.assert_allclose(table["objective"], [P for _, P, _ in looks], rtol=1e-7)
     points = 0 if not bias else 1 if model == "lssvm" else 2
@@ -572,6 +573,7 @@ def test_pairwise_steps_take_few_rounds(bias, cost, most):
     assert run.rounds <= most
     table = run.history()
     assert (table["mu"] == 0.0).all()
+    assert run.smoothing == (0.0, 0.0)
     assert (np.isfinite(table["dual"])).all()
     assert run.dual == approx(oracle.dual_gain(K, y, run.alpha * y), rel=1e-9)
     again = Run(problem, Limits(tol=1e-5))
@@ -711,6 +713,8 @@ def test_a_factorisation_is_refined_four_times(bias, cost):
     beta, b = oracle.kernel_least_squares(K, y, c, bias)
     np.testing.assert_allclose(run.best, np.append(beta, b * bias), rtol=1e-9, atol=1e-12)
     assert (run.history()["mu"] == 0.0).all()
+    assert run.smoothing == (0.0, 0.0)
+    np.testing.assert_allclose(run.history()["objective"], run.objective, rtol=1e-10)  # of all five
     early = Run(problem, Limits(tol=1e-4))
     least_squares(problem, 1e9, early)
     assert early.rounds == 1
@@ -738,6 +742,21 @@ def test_a_kernel_of_low_rank_is_its_own_preconditioner(bias, rank, least, most)
     beta, b = oracle.kernel_least_squares(X @ X.T, y, c, bias)
     P = oracle.kernel_objective("lssvm", X @ X.T, y, c, beta, b * bias)
     assert run.objective == approx(P, rel=1e-8)
+
+
+def test_a_preconditioner_has_at_most_256_rows_of_the_kernel():
+    asked = []
+
+    class Counted(KernelRows):
+        def rows(self, indices):
+            asked.extend(indices)
+            return super().rows(indices)
+
+    n = 530
+    y = np.where(np.arange(n) % 2, 1.0, -1.0)
+    problem = KernelProblem(Counted(None, None, 0.0, K=np.eye(n)), y, np.ones(n), True, SQUARE)
+    least_squares(problem, 16.0 * n * 260, Run(problem, Limits(tol=1e-3)))
+    assert len(set(asked)) == len(asked) == 256
 
 
 def test_where_a_kernel_is_not_definite_gradients_are_conjugate_too():

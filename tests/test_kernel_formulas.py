@@ -86,6 +86,21 @@ def test_entries_inside_give_first_what_is_too_much(sign):
     assert feasible(1.0, 0.0, 0.0, 0.0, -5.0) == [1.0, 0.0, 0.0, 0.0, -1.0]
 
 
+def test_of_many_entries_inside_the_first_give():
+    rng = np.random.default_rng(0)
+    n = 200
+    y, c = np.ones(n), 1.0 + rng.random(n)
+    y[:10] = -1.0
+    beta = np.where(rng.random(n) < 0.5, c, 0.5 * c) * y
+    problem = KernelProblem(given(np.eye(n)), y, c, True)
+    left, expect = beta.sum(), beta.copy()
+    for bound in (False, True):
+        for i in np.flatnonzero((y > 0) & ((beta == c) == bound)):
+            take = min(left, expect[i])
+            expect[i], left = expect[i] - take, left - take
+    np.testing.assert_allclose(problem.feasible(beta), expect, atol=1e-12)
+
+
 def test_what_rounding_leaves_of_a_sum_is_taken_off_too():
     rng = np.random.default_rng(0)
     y = np.where(np.arange(300) % 3, 1.0, -1.0)
@@ -181,7 +196,7 @@ def test_a_known_f_is_taken_as_it_is():
 
 @pytest.mark.parametrize(
     ("grow", "gap", "drifted"),
-    [(100.0, 1e-3, True), (100.0, 1e9, False), (5.0, 1e-9, False), (0.0, 1e-9, False)],
+    [(100.0, 1e-3, True), (100.0, 1e9, False), (10.05, 1e-9, True), (9.9, 1e-9, False)],
 )
 def test_f_has_drifted_where_its_rounding_grew_and_is_felt(grow, gap, drifted):
     problem, _, y, c, _ = made()
@@ -217,6 +232,28 @@ def test_a_gap_is_coarse_where_rounding_takes_half_of_the_tolerance():
     alone = made()[0]
     alone.stand(problem.beta)
     assert not alone.coarse(P, rounding / P)
+
+
+def test_a_gap_of_twice_the_tolerance_is_near():
+    y = np.array([1.0, -1.0])
+    problem = KernelProblem(given(np.eye(2), finer=lambda: None), y, np.ones(2), False)
+    problem.stand(1e3 * y, 2 * y)  # where D is zero
+    assert problem.coarse(0.5, 0.5)
+    assert not problem.coarse(0.5, 0.49)
+
+
+@pytest.mark.parametrize(("times", "is_felt"), [(-9.0, True), (-11.0, False), (0.5, True)])
+def test_rows_within_ten_roundings_of_a_loss_are_felt(times, is_felt):
+    y, root = np.array([1.0, -1.0, 1.0]), np.array([1.0, 2.0, 3.0])
+    c, beta = np.array([0.5, 2.0, 4.0]), np.array([0.25, -0.5, 0.125])
+    problem = KernelProblem(given(np.diag(root**2)), y, c, False)
+    drift = EPS * np.linalg.norm(beta * root)
+    r = np.array([times * drift * root[0], times * drift * root[1], -9.0])
+    problem.stand(beta, y * (1 - r))
+    problem.current()
+    uncertain = is_felt * np.hypot(0.5 * 1.0, 2.0 * 2.0) + 0.5 * drift / EPS
+    D = beta @ y - 0.5 * beta @ (y * (1 - r))
+    assert problem.dual().value == approx(D - drift * uncertain, rel=1e-12)
 
 
 @every_loss
@@ -460,7 +497,7 @@ def test_the_error_of_an_entry():
 def test_passes_are_whole_matrices_of_kernel_values():
     rows, _, _ = computed(n=20)
     problem = KernelProblem(rows, np.ones(20), np.ones(20), False)
-    assert problem.passes == 0.0
+    assert (problem.passes, problem.n_rows, problem.n_variables) == (0.0, 20, 21)
     rows.fetch(np.arange(5))
     assert problem.passes == 0.25
     assert KernelProblem(given(np.eye(3)), np.ones(3), np.ones(3), False).passes == 0.0

@@ -2,6 +2,7 @@
 several, costs of zero, empty rows, features and costs of other sizes."""
 
 from copy import deepcopy
+from inspect import signature
 from types import SimpleNamespace
 
 import numpy as np
@@ -171,6 +172,13 @@ def test_an_l1_variable_at_its_bound_bends_nothing():
     assert model.penalty_curvature(w, mu).tolist() == [0.0, 0.0, 0.5]
     assert model.penalty_slope(0 * w, np.ones(3), 2.0, mu) == (3.0, 0.0)
     assert model.penalty_slope(0 * w, np.ones(3), 0.0, mu) == (0.0, 1.5)
+
+
+def test_all_models_smooth_about_zero_unless_told_otherwise():
+    for name in ("penalty", "penalty_gradient", "penalty_curvature", "penalty_slope"):
+        csvm, lpsvm = (signature(getattr(MODELS[m], name)) for m in ("csvm", "lpsvm"))
+        assert csvm == lpsvm
+        assert csvm.parameters["centre"].default == 0.0
 
 
 def test_without_features_there_is_nothing_to_gain():
@@ -438,8 +446,9 @@ def test_steps_slopes_and_curvature(model, bias, bounds, resident):
             assert first == approx(at.gradient @ d, rel=1e-10, abs=1e-10)
             assert second == approx(d @ at.H @ d, rel=1e-10, abs=1e-10)
         assert problem.part.data.reads == reads + (not resident)
-        same(problem.step(0.3, mu), twin.at(v + 0.3 * d, mu))
-        v = v + 0.3 * d
+        t = (0.3, 1.0, -0.5)[k]
+        same(problem.step(t, mu), twin.at(v + t * d, mu))
+        v = v + t * d
         np.testing.assert_allclose(problem.point, v, rtol=1e-14)
         np.testing.assert_allclose(
             problem.margins(), X @ v[:4] + (v[-1] if bias else 0.0), rtol=1e-11, atol=1e-12
@@ -496,6 +505,19 @@ def test_hessians_of_single_data_are_multiplied_in_single_where_it_is_enough(
     d = 2 * c if model == "lssvm" else c / scales(X, False)
     H = X.T @ (d[:, None] * X) + (1e-9 if model == "lpsvm" else 1.0) * np.eye(4)
     error = np.abs(problem.hessian(mu) - H).max() / np.abs(H).max()
+    assert 1e-11 < error < 1e-5 if single else error < 1e-13
+
+
+@pytest.mark.parametrize(("trace", "single"), [(0.9e8, True), (1.1e8, False)])
+def test_hessians_are_multiplied_in_single_up_to_a_trace_of_1e8(trace, single):
+    X, y, c, _ = draw()
+    X = X.astype(np.float32)
+    c *= trace / (2 * c @ (X.astype(float) ** 2).sum(axis=1))
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS["lssvm"](), False)
+    problem.place(np.zeros(4), MU)
+    X = X.astype(float)
+    H = X.T @ (2 * c[:, None] * X) + np.eye(4)
+    error = np.abs(problem.hessian(MU) - H).max() / np.abs(H).max()
     assert 1e-11 < error < 1e-5 if single else error < 1e-13
 
 
@@ -754,15 +776,20 @@ def test_the_loss_of_residuals_and_the_gap_they_promise(model):
 
 
 def test_points_with_more_and_more_zeros():
-    X, y, c, _ = draw(p=6)
+    X, y, c, _ = draw(p=10)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
-    v = np.array([2.0, -0.02, 0.002, 2e-4, 1e-6, 0.5, 0.7])
+    v = np.array([20.0, -0.2, 0.02, 2e-3, 2e-5, 5.0, 0.3, 0.03, -3e-3, 3e-5, 0.7])
     problem.place(v, Smoothing(1.0, 1.0))
-    kept = [np.flatnonzero(z).tolist() for z in problem.sparser(v, Smoothing(0.6, 1.0))]
-    assert kept == [[0, 6], [0, 5, 6], [0, 1, 5, 6], [0, 1, 2, 5, 6], [0, 1, 2, 3, 5, 6]]
+    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(6.0, 1.0))]
+    assert kept[0] == {0, 10}  # those beyond 6, and the bias
+    assert kept[1] == {0, 5, 6, 10}
+    assert kept[2] == kept[1] | {1, 7}
+    assert kept[3] == kept[2] | {2, 8}
+    assert kept[4] == kept[3] | {3, 9}
+    assert len(kept) == 5
     assert all(z[-1] == 0.7 for z in problem.sparser(v, MU))
-    assert v[1] == -0.02
-    nothing = np.zeros(7)
+    assert v[1] == -0.2
+    nothing = np.zeros(11)
     assert all(not z.any() for z in problem.sparser(nothing, MU))
 
 

@@ -21,8 +21,9 @@ from nesvm_jit.kernelised import (
 )
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.matrix import as_matrix
-from nesvm_jit.models import Smoothing
+from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.models.kernel_rows import entry_error
+from nesvm_jit.models.problem import problem_in_memory
 from nesvm_jit.solvers import Continuation, Method
 from scipy.sparse import csr_matrix
 
@@ -32,6 +33,7 @@ from .optima import objective
 every_model = pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
 every_bias = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 approx = pytest.approx
+FIVE = Smoothing(5.0, 5.0)
 
 
 def draw(n=40, p=4, seed=0):
@@ -102,6 +104,78 @@ def test_every_field_of_a_solution(model, bias, solver, limit):
 
 def binary_why(p):
     return f"{p} features are few enough to factorise the Hessian"
+
+
+@every_model
+@every_bias
+@pytest.mark.parametrize("seed", range(4))
+def test_the_objective_is_that_of_the_point_added_up_afresh(model, bias, seed):
+    X, y = draw(seed=seed)
+    s = solve(X, y, model, C=3.0, bias=bias, tol=1e-6)
+    fresh = problem_in_memory(as_matrix(X), y, np.full(40, 3.0), MODELS[model](), bias)
+    assert s.objective == fresh.review(np.append(s.w, s.b)[: 4 + bias])
+    assert s.dual_objective == approx(fresh.value_of(s.alpha).value, rel=1e-13)
+    assert model == "lpsvm" or s.objective in s.history["objective"]
+
+
+@every_model
+def test_a_cold_start_costs_one_pass(model):
+    X, y = draw()
+    more = {"bias": False, "max_iter": 1, "tol": 1e-9}
+    for solver in ("newton", "nesvm", "homotopy"):
+        assert solve(X, y, model, solver=solver, **more).history["passes"].tolist() == [1.0]
+    warm = solve(X, y, model, solver="newton", w0=np.ones(4), **more).history["passes"][0]
+    assert warm == (1.0 if model == "lssvm" else 20.0)  # sixteen to choose μ, P and D
+    wide_X, wide_y = wide()
+    if model == "lpsvm":
+        s = solve(wide_X, wide_y, model, lipschitz="paper", **more)
+        assert (s.solver, s.history["passes"].tolist()) == ("homotopy", [1.0])
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_interrupt_keeps_what_was_found(kernel):
+    X, y = draw()
+
+    def interrupt(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    s = solve(X, y, C=100.0, kernel=kernel, tol=1e-12, callback=interrupt)
+    assert (s.status, s.n_iter) == ("interrupted", 2)
+    assert s.objective <= 100.0 * 40
+    assert s.dual_objective <= s.objective
+
+
+class Sparser:
+    """Points with more and more entries, and what each is worth."""
+
+    def __init__(self, *objectives):
+        self.objectives, self.asked = list(objectives), 0
+
+    def sparser(self, point, smoothing):
+        for k in range(len(self.objectives)):
+            yield np.array([float(k)])
+
+    def review(self, point):
+        self.asked += 1
+        return self.objectives[int(point[0])]
+
+
+@pytest.mark.parametrize(
+    ("objectives", "chosen", "asked"),
+    [
+        ((9.0, 2.0, 1.0), 1, 2),  # no worse than before
+        ((9.0, 2.5, 1.0), 1, 2),  # within the tolerance
+        ((9.0, 2.6, 1.0), 2, 3),
+        ((9.0, 2.6, 2.7), None, 3),
+    ],
+)
+def test_the_sparsest_point_that_is_good_enough(objectives, chosen, asked):
+    problem, point = Sparser(*objectives), np.array([7.0])
+    run = binary.Run(problem, binary.Limits(tol=0.25), objective=2.0, dual=1.875)
+    found = binary._sparsest(problem, point, run, FIVE)
+    assert found.tolist() == ([7.0] if chosen is None else [float(chosen)])
+    assert problem.asked == asked
 
 
 def test_a_solution_says_what_it_cannot_decide():
@@ -360,9 +434,6 @@ def asked(monkeypatch, engine, X, y, model="csvm", **settings):
     solve(X, y, model, **settings)
     (args,) = seen
     return args
-
-
-FIVE = Smoothing(5.0, 5.0)
 
 
 @pytest.mark.parametrize(
