@@ -832,6 +832,24 @@ def test_without_a_refit_there_is_no_machine(refitted):
     assert (found.resumed, found.ignored) == (0, False)
 
 
+def test_the_seconds_of_fits_and_refit_are_those_of_the_clock(monkeypatch):
+    clock = itertools.count(100.0)
+    monkeypatch.setattr(paths, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    X, y = blobs()
+    assert path(X, y, [1.0], folds=2).seconds == {"fits": 1.0, "refit": 1.0, "total": 4.0}
+
+
+def test_a_state_of_another_run_is_ignored_and_said_to_be(tmp_path):
+    X, y = blobs()
+    other = State(str(tmp_path / "state"), "another")
+    fit = Fit({}, 0.0, 0.0, 0.0, True, 0, None, 0, "converged")
+    other.add(SimpleNamespace(key=(0, 0), folds=(0,), fits={(0, 0): fit}))
+    other.write()
+    found = path(X, y, [1.0], folds=2, refit=False, state=tmp_path / "state")
+    assert (found.resumed, found.ignored) == (0, True)
+    assert (tmp_path / "state").exists()
+
+
 def test_a_refit_that_is_interrupted_ends_the_path():
     X, y = blobs()
 

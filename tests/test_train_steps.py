@@ -569,6 +569,16 @@ def test_cross_validation_has_every_fact_of_its_folds():
     assert got.accuracy < 1.0
 
 
+def test_the_machines_of_cross_validation_have_its_seed(monkeypatch):
+    X, y = blobs()
+    seeds, real = [], crossval.train
+    monkeypatch.setattr(
+        crossval, "train", lambda *args, **how: seeds.append(how["seed"]) or real(*args, **how)
+    )
+    cross_validate(X, y, 2, seed=6)
+    assert seeds == [6, 6]
+
+
 def test_cross_validation_has_five_folds_of_seed_zero_by_default():
     X, y = blobs()
     assert cross_validate(X, y).folds.tolist() == stratified_folds(y, 5, 0).tolist()
