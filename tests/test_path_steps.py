@@ -573,6 +573,17 @@ def test_the_data_of_a_path_are_checked_once(kernel, multiclass, how):
     assert (plain.sample_weight, plain.class_weight) == (None, "balanced")
 
 
+def test_the_data_of_a_path_are_of_two_classes_and_a_kernel_is_square():
+    X, y = blobs(n=4, k=2)
+    assert Data.of(as_matrix(X), y, "linear", None, None, None).order.tolist() == [4.0, 2.0]
+    assert Data.of(as_matrix(np.eye(4)), y, "precomputed", None, None, None).how == "ovo"
+    message = "a precomputed kernel must be square, got 4 rows and 2 columns"
+    wide = as_matrix(np.ones((4, 2)))
+    assert refusal(Data.of, wide, y, "precomputed", None, None, None) == message
+    message = "y must hold at least 2 classes, got only 4"
+    assert refusal(Data.of, as_matrix(X), y * 0 + 4, "linear", None, None, None) == message
+
+
 def a_search(costs=(0.5, 2.0), gammas=(None,), folds=2, repeats=1, **given):
     X, y = blobs()
     settings = {k: given.pop(k) for k in ("callback", "tol", "kernel", "approx") if k in given}

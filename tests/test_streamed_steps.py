@@ -208,6 +208,14 @@ def test_what_needs_rows_in_memory_is_one_whole_line(tmp_path, options, message)
     assert refusal(train, on_disk(tmp_path, *blobs()), **options) == message
 
 
+def test_landmarks_on_disk_are_refused_what_linear_machines_on_disk_are(tmp_path):
+    matrix = on_disk(tmp_path, *blobs())
+    asked = {"model": "lssvm", "solver": "coordinate"}
+    message = refusal(train, matrix, **asked)
+    assert "needs all rows in memory" in message
+    assert refusal(train, matrix, **asked, **APPROX) == message
+
+
 def test_one_class_on_disk_is_named(tmp_path):
     X, y = blobs()
     matrix = on_disk(tmp_path, X, np.full(len(y), 2.5))
