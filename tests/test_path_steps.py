@@ -580,6 +580,8 @@ def test_the_data_of_a_path_are_of_two_classes_and_a_kernel_is_square():
     message = "a precomputed kernel must be square, got 4 rows and 2 columns"
     wide = as_matrix(np.ones((4, 2)))
     assert refusal(Data.of, wide, y, "precomputed", None, None, None) == message
+    message = "multiclass must be one of ovo, ovr, got 'x'"
+    assert refusal(Data.of, as_matrix(X), y, "linear", "x", None, None) == message
     message = "y must hold at least 2 classes, got only 4"
     assert refusal(Data.of, as_matrix(X), y * 0 + 4, "linear", None, None, None) == message
 
@@ -629,6 +631,7 @@ def test_columns_are_of_a_fold_or_of_all_folds(how, groups):
     assert set(fits) == {(0, i, r, k) for i in range(2) for r in range(2) for k in range(2)}
     assert len(state._columns) == 2 * groups
     again = a_search(multiclass=how, repeats=2)
+    again._stage = None  # nothing is left to be prepared
     assert again.run(state) == fits
     assert (again._done, again._total) == (24, 24)
     assert (search._done, search._total) == (24, 24)

@@ -92,6 +92,17 @@ def test_features_are_made_in_blocks_of_any_size(monkeypatch, cells):
     assert sizes == [min(block, 40 - k) for k in range(0, 40, block)]
 
 
+def test_one_landmark_fills_its_blocks(monkeypatch):
+    X, _ = blobs()
+    marks, _ = nystroem(as_matrix(X), Settings(**APPROX, landmarks=1))
+    sizes, real = [], landmarks.gram
+    monkeypatch.setattr(landmarks, "BLOCK_CELLS", 30)
+    monkeypatch.setattr(landmarks, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    features = marks.features(as_matrix(X))
+    np.testing.assert_allclose(np.abs(features), oracle.gram(X, X[marks.numbers], "rbf", 0.5, 0, 0))
+    assert sizes == [30, 10]
+
+
 def test_directions_that_landmarks_do_not_have_are_left_out():
     X = np.repeat(blobs(n=5)[0], 3, axis=0)
     marks, features = nystroem(as_matrix(X), Settings(**APPROX))
@@ -108,6 +119,16 @@ def test_a_direction_counts_from_a_share_of_the_largest_on(monkeypatch, share, k
     marks = landmarks._landmarks(as_matrix(np.eye(2)), np.arange(2), 1.0, Settings(**APPROX))
     assert marks.rank == kept
     assert np.abs(marks.root).max() == pytest.approx(1 / np.sqrt(1e6 * share) if kept > 1 else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"), [([0.0, 0.0], 0), ([1e-20, 1e-14], 2), ([-1e-9, 0.0], 0), ([-1.0, 4.0], 1)]
+)
+def test_directions_are_counted_at_every_scale(monkeypatch, values, kept):
+    monkeypatch.setattr(landmarks, "gram", lambda *args: np.diag(values))
+    marks = landmarks._landmarks(as_matrix(np.eye(2)), np.arange(2), 1.0, Settings(**APPROX))
+    assert marks.root.shape == (2, kept)
+    assert np.isfinite(marks.root).all()
 
 
 def test_single_precision_stays_single():

@@ -1,5 +1,6 @@
 """What `train` asks its solvers for: rows, signs, costs, starts, limits, memory; its refusals."""
 
+import contextlib
 import inspect
 import threading
 from dataclasses import replace
@@ -215,9 +216,38 @@ def test_a_class_without_a_row_of_positive_weight_is_named(one_thread, how, weig
         ({"multiclass": "x"}, "multiclass must be one of ovo, ovr, got 'x'"),
     ],
 )
-def test_what_cannot_be_trained_is_one_whole_line(change, message):
+def test_what_cannot_be_trained_is_one_whole_line(asked, change, message):
     X, y = blobs()
     assert refusal(train, **{"X": X, "y": y, **change}) == message
+    assert asked == []
+
+
+def test_a_checkpoint_is_of_the_data_the_problems_and_the_start(monkeypatch):
+    X, y = blobs()
+    given = []
+
+    def opened(settings, data, **facts):
+        given.append((settings, data(), facts))
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(trainings, "opened", opened)
+    first = train(X, y, C=0.5, keep_duals=True, seed=3)
+    train(X, y, C=0.5, multiclass="ovo", probability=True)
+    train(X, y, C=0.5, warm=first)
+    assert [facts for _, _, facts in given] == [
+        {"multiclass": "ovr", "probability": False},
+        {"multiclass": "ovo", "probability": True},
+        {"multiclass": "ovr", "probability": False},
+    ]
+    assert (given[0][0].C, given[0][0].seed) == (0.5, 3)
+    c = np.full(30, 0.5)
+    expected = trainings.data_of(as_matrix(X), y, c, LABELS)
+    assert given[0][1] == given[1][1] == expected
+    record = first.record
+    assert given[2][1] == [
+        *expected,
+        *trainings.data_of(as_matrix(X), record.weights, record.bias, *first.duals)[1:],
+    ]
 
 
 def test_classes_may_be_given_in_any_order():
