@@ -415,7 +415,7 @@ def stage_of(X, y, weights=(None, None), problems=None, shared=None, **settings)
     job = Job(as_matrix(X), y, np.empty(0), order, checked, False, 0, shared)
     problems = problems or problems_of(y, order, how)
     watchers = (threading.Event(), lambda row: False, lambda: None, lambda fit, where: None)
-    return Stage(job, how, problems, [1.0, 4.0], weights, checked.gamma, *watchers)
+    return Stage(job, how, problems, [1.0, 2.0, 4.0], weights, checked.gamma, *watchers)
 
 
 @pytest.mark.parametrize(
@@ -586,9 +586,12 @@ def test_the_data_of_a_path_are_of_two_classes_and_a_kernel_is_square():
     assert refusal(Data.of, as_matrix(X), y * 0 + 4, "linear", None, None, None) == message
 
 
+SETTINGS = ("callback", "tol", "kernel", "approx", "landmarks")
+
+
 def a_search(costs=(0.5, 2.0), gammas=(None,), folds=2, repeats=1, **given):
     X, y = blobs()
-    settings = {k: given.pop(k) for k in ("callback", "tol", "kernel", "approx") if k in given}
+    settings = {k: given.pop(k) for k in SETTINGS if k in given}
     how = given.pop("multiclass", None)
     kernel = settings.get("kernel", "linear")
     weights = given.pop("sample_weight", None), given.pop("class_weight", None)
@@ -661,6 +664,8 @@ def test_the_best_so_far_is_of_the_cells_with_most_folds():
     assert fitted(2.0, 0.75) == {"best_C": 2.0, "best_gamma": 7.0, "best_score": 0.75}
     assert fitted(1.0, 0.25) == {"best_C": 1.0, "best_gamma": 7.0, "best_score": 0.375}
     assert fitted(2.0, 0.125) == {"best_C": 2.0, "best_gamma": 7.0, "best_score": 0.4375}
+    fitted(1.0, 0.75)
+    assert fitted(2.0, 0.125) == {"best_C": 1.0, "best_gamma": 7.0, "best_score": 0.5}
     assert type(search._best["best_score"]) is float
 
 
@@ -699,11 +704,10 @@ def test_progress_reaches_the_users_callback(one_thread):
 
 def test_a_stage_of_landmarks_is_linear(monkeypatch):
     given, features = [], as_matrix(np.ones((36, 2)))
-    real = searches.nystroem
     monkeypatch.setattr(searches, "nystroem", lambda X, s: given.append(s) or (None, features))
-    stage = a_search(kernel="rbf", gammas=(0.5,), approx="nystroem", callback=print)._stage(0)
-    assert real is not searches.nystroem
-    assert (given[0].gamma, given[0].approx) == (0.5, "nystroem")
+    asked = {"kernel": "rbf", "gammas": (0.5,), "approx": "nystroem", "landmarks": 5}
+    stage = a_search(callback=print, **asked)._stage(0)
+    assert (given[0].gamma, given[0].approx, given[0].landmarks) == (0.5, "nystroem", 5)
     settings = stage.job.settings
     assert (settings.kernel, settings.approx, settings.landmarks, settings.gamma) == (
         "linear",

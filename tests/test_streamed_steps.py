@@ -9,6 +9,7 @@ from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsv
 from nesvm_jit import nystroem as landmarks
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine import predict as predictions
 from nesvm_jit.machine import streamed
 from nesvm_jit.machine.machine import Machine
@@ -16,6 +17,7 @@ from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
 from nesvm_jit.machine.streamed import Relay, class_costs
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.nystroem import landmarks_on_disk, nystroem
+from nesvm_jit.selection import stage as stages
 from nesvm_jit.selection.state import key_of
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
@@ -90,6 +92,11 @@ def test_features_are_made_in_blocks_of_any_size(monkeypatch, cells):
     np.testing.assert_allclose(marks.features(as_matrix(X)), whole, rtol=1e-12, atol=1e-14)
     block = max(1, cells // 6)
     assert sizes == [min(block, 40 - k) for k in range(0, 40, block)]
+
+
+@pytest.mark.parametrize("module", [landmarks, machines, stages])
+def test_a_block_of_kernel_values_takes_32_mb(module):
+    assert module.BLOCK_CELLS * np.dtype(float).itemsize == 32 * 2**20
 
 
 def test_one_landmark_fills_its_blocks(monkeypatch):

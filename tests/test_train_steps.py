@@ -532,47 +532,73 @@ def test_ctrl_c_stops_the_tasks_and_keeps_what_they_have(monkeypatch):
     assert parallel.run_all([lambda: stop.wait(20)] * 2, stop, False) == [True, True]
 
 
-def test_calibration_cut_short_is_not_kept():
-    class Kept:
-        started = 0.0
+class Kept:
+    """A checkpoint that began at 10 seconds, and its slot 3 seconds later."""
 
-        def __init__(self):
-            self.finished = []
+    started = 10.0
 
-        def done(self, number):
-            return None
+    def __init__(self, known=None):
+        self.known, self.finished = known, []
 
-        def slot(self, number):
-            return SimpleNamespace(began=0.0, number=number, due=lambda: False)
+    def done(self, number):
+        return self.known
 
-        def finish(self, number, facts):
-            self.finished.append((number, facts))
+    def slot(self, number):
+        return SimpleNamespace(began=3.0, number=number)
 
+    def finish(self, number, facts):
+        self.finished.append((number, facts))
+
+
+def a_job(kept, **settings):
     X, y = blobs(k=2)
-    for stopped in (False, True):
-        stop, checkpoint = threading.Event(), Kept()
-        job = Job(
-            as_matrix(X), y, np.ones(30), LABELS[:2], Settings(), True, 0, checkpoint=checkpoint
-        )
-        solve = job._solve
+    c = np.arange(30.0) + 1
+    return Job(as_matrix(X), y, c, LABELS[:2], Settings(**settings), True, 0, checkpoint=kept)
 
-        def cut(*args, solve=solve, stop=stop, stopped=stopped):
-            found = solve(*[replace(a, slot=None) if isinstance(a, Start) else a for a in args])
-            if stopped:
-                stop.set()
-            return found
 
-        object.__setattr__(job, "_solve", cut)
-        found = job._kept(Problem(0, 1, None), 0, 1, Start(), stop)
-        assert found.sigmoid is not None
+@pytest.mark.parametrize("sigmoid", [None, [1.0, 2.0]])
+@pytest.mark.parametrize("rows", [None, np.array([3, 1])])
+def test_a_sub_problem_that_a_checkpoint_has_is_recalled(sigmoid, rows):
+    X, y = blobs(k=2)
+    solution = vars(train(X, y, keep_solutions=True).solutions[0].solution)
+    job = a_job(Kept({"solution": solution, "sigmoid": sigmoid, "seconds": 5.0}))
+    problem = Problem(0, 1, rows)
+    found = job._kept(problem, 0, 1, Start(), threading.Event())
+    assert vars(found.solution) == solution
+    assert found.problem is problem
+    assert (found.seconds, found.sigmoid) == (5.0, None if sigmoid is None else (1.0, 2.0))
+    assert found.costs.tolist() == ([4.0, 2.0] if rows is not None else job.c.tolist())
+
+
+@pytest.mark.parametrize(
+    ("status", "stopped", "kept"),
+    [("converged", False, True), ("converged", True, False), ("time_limit", False, False)],
+)
+def test_a_sub_problem_is_kept_if_it_converged_and_nothing_was_cut_short(
+    monkeypatch, status, stopped, kept
+):
+    X, y = blobs(k=2)
+    solved = train(X, y, keep_solutions=True).solutions[0]
+    solved = replace(solved, solution=replace(solved.solution, status=status), sigmoid=(1.0, 2.0))
+    monkeypatch.setattr(trainings, "time", SimpleNamespace(perf_counter=lambda: 20.0))
+    checkpoint, stop, given = Kept(), threading.Event(), []
+    job = a_job(checkpoint, time_limit=8.0)
+
+    def solve(problem, settings, start, stop):
+        given.append((settings, start))
         if stopped:
-            assert checkpoint.finished == []
-        else:
-            ((number, facts),) = checkpoint.finished
-            assert number == 0
-            assert facts["solution"] == vars(found.solution)
-            assert facts["sigmoid"] == found.sigmoid
-            assert facts["seconds"] == found.seconds
+            stop.set()
+        return solved
+
+    object.__setattr__(job, "_solve", solve)
+    found = job._kept(Problem(0, 1, None), 4, 1, Start(b0=0.5), stop)
+    ((settings, start),) = given
+    assert settings.time_limit == 5.0
+    assert (start.slot.number, start.b0) == (4, 0.5)
+    assert found.seconds == 7.0
+    assert found.solution is solved.solution
+    facts = {"solution": vars(solved.solution), "sigmoid": (1.0, 2.0), "seconds": 7.0}
+    assert checkpoint.finished == ([(4, facts)] if kept else [])
 
 
 # ---------------------------------------------------------------- cross-validation
