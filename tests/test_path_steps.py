@@ -470,6 +470,20 @@ def test_scores_of_support_vectors_come_in_blocks_of_any_size(monkeypatch, cells
     assert sizes == [min(block, 5 - k) for k in range(0, 5, block)]
 
 
+@pytest.mark.parametrize(("support", "blocks"), [([2], [4, 1]), ([], [4, 1])])
+def test_one_support_vector_and_none_fill_their_blocks(monkeypatch, support, blocks):
+    X, y = blobs()
+    sizes, real = [], stages.gram
+    monkeypatch.setattr(stages, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    monkeypatch.setattr(stages, "BLOCK_CELLS", 4)
+    support, out = np.array(support, dtype=int), np.array([1, 5, 30, 7, 9])
+    stage = stage_of(X, y, kernel="rbf", gamma=0.5)
+    got = stage.kernel_scores(out, support, np.full((len(support), 1), 2.0))
+    K = oracle.gram(X[out], X[support], "rbf", 0.5, 0, 0) if len(support) else np.zeros((5, 0))
+    np.testing.assert_allclose(got, 2.0 * K.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert sizes == blocks
+
+
 def test_the_kernel_rows_of_a_part_are_for_the_largest_cost(monkeypatch):
     X, y = blobs()
     given = []
