@@ -212,6 +212,13 @@ def test_scores_may_be_as_small_as_numbers_are(size, known):
         assert pytest.approx(np.log(0.42 / 0.58)) == B2  # the mean target is 0.58
 
 
+def test_scores_may_be_as_large_as_numbers_are():
+    f, positive = np.array([-1.0, -1.0, 0.0, 1.0, 1.0]), np.array([0, 1, 0, 1, 1], dtype=bool)
+    A, B = fit_sigmoid(f, positive)
+    A2, B2 = fit_sigmoid(1e300 * f, positive)
+    np.testing.assert_allclose([A2 * 1e300, B2], [A, B], rtol=1e-9)
+
+
 def test_weights_of_zero_are_no_rows():
     f, positive, _ = odds(3)
     c = np.arange(len(f)) % 3 * 1.0

@@ -148,7 +148,8 @@ def test_weights_of_rows_and_classes_are_multiplied(asked):
     NESVC(class_weight={"a": 2.0, "c": 0.25}).fit(X, y, sample_weight=weight)
     got = [call["sample_weight"].tolist() for call in asked]
     assert got == [weight.tolist(), by_class.tolist(), (weight * by_class).tolist()]
-    assert asked[0]["sample_weight"].dtype == np.float64
+    NESVC().fit(X, y, sample_weight=weight.astype(np.float32))
+    assert [call["sample_weight"].dtype for call in asked] == [np.float64] * 4
 
 
 # ---------------------------------------------------------------- what a fit leaves
@@ -307,6 +308,14 @@ def test_sparse_rows_of_any_layout_are_taken(asked):
     assert asked[0]["X"].format == "csr"
     whole = m.decision_function(X)
     np.testing.assert_allclose(m.decision_function(csr_matrix(X).tocoo()), whole, atol=1e-12)
+
+
+def test_sparse_rows_may_have_long_indices():
+    X, y = blobs()
+    rows = csr_matrix(X)
+    rows.indices, rows.indptr = rows.indices.astype(np.int64), rows.indptr.astype(np.int64)
+    got = NESVC().fit(rows, y).decision_function(X)
+    np.testing.assert_array_equal(got, NESVC().fit(csr_matrix(X), y).decision_function(X))
 
 
 # ---------------------------------------------------------------- warm starts

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, __version__, get_threads, set_threads, train
 from nesvm_jit.binary import Solution
+from nesvm_jit.errors import FormatError
 from nesvm_jit.files.record import ModelRecord
 from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine.assembled import linear_machine
@@ -246,6 +247,12 @@ def test_a_machine_of_another_program_has_no_certificate():
     assert (m.n_support, m.problems, m.support_rows, m.duals) == (3, [], None, None)
     assert np.isnan(m.gap)
     assert m.solutions is None
+
+
+def test_a_certificate_that_is_damaged_is_refused():
+    m = linear([2, 7], np.ones((3, 1)), [0.0], extra={"problems": [{"gap": 0.5}]})
+    with pytest.raises(FormatError, match="the certificate in the model is damaged"):
+        m.problems  # noqa: B018
 
 
 def a_solution(w, alpha, b=0.5, **changes):

@@ -415,7 +415,7 @@ def stage_of(X, y, weights=(None, None), problems=None, shared=None, **settings)
     job = Job(as_matrix(X), y, np.empty(0), order, checked, False, 0, shared)
     problems = problems or problems_of(y, order, how)
     watchers = (threading.Event(), lambda row: False, lambda: None, lambda fit, where: None)
-    return Stage(job, how, problems, [1.0, 4.0], weights, checked.gamma, *watchers)
+    return Stage(job, how, problems, [1.0, 2.0, 4.0], weights, checked.gamma, *watchers)
 
 
 @pytest.mark.parametrize(
@@ -468,6 +468,20 @@ def test_scores_of_support_vectors_come_in_blocks_of_any_size(monkeypatch, cells
     assert got.dtype == np.float64
     block = max(1, cells // 4)
     assert sizes == [min(block, 5 - k) for k in range(0, 5, block)]
+
+
+@pytest.mark.parametrize(("support", "blocks"), [([2], [4, 1]), ([], [4, 1])])
+def test_one_support_vector_and_none_fill_their_blocks(monkeypatch, support, blocks):
+    X, y = blobs()
+    sizes, real = [], stages.gram
+    monkeypatch.setattr(stages, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    monkeypatch.setattr(stages, "BLOCK_CELLS", 4)
+    support, out = np.array(support, dtype=int), np.array([1, 5, 30, 7, 9])
+    stage = stage_of(X, y, kernel="rbf", gamma=0.5)
+    got = stage.kernel_scores(out, support, np.full((len(support), 1), 2.0))
+    K = oracle.gram(X[out], X[support], "rbf", 0.5, 0, 0) if len(support) else np.zeros((5, 0))
+    np.testing.assert_allclose(got, 2.0 * K.sum(axis=1, keepdims=True), rtol=1e-12)
+    assert sizes == blocks
 
 
 def test_the_kernel_rows_of_a_part_are_for_the_largest_cost(monkeypatch):
@@ -573,9 +587,25 @@ def test_the_data_of_a_path_are_checked_once(kernel, multiclass, how):
     assert (plain.sample_weight, plain.class_weight) == (None, "balanced")
 
 
+def test_the_data_of_a_path_are_of_two_classes_and_a_kernel_is_square():
+    X, y = blobs(n=4, k=2)
+    assert Data.of(as_matrix(X), y, "linear", None, None, None).order.tolist() == [4.0, 2.0]
+    assert Data.of(as_matrix(np.eye(4)), y, "precomputed", None, None, None).how == "ovo"
+    message = "a precomputed kernel must be square, got 4 rows and 2 columns"
+    wide = as_matrix(np.ones((4, 2)))
+    assert refusal(Data.of, wide, y, "precomputed", None, None, None) == message
+    message = "multiclass must be one of ovo, ovr, got 'x'"
+    assert refusal(Data.of, as_matrix(X), y, "linear", "x", None, None) == message
+    message = "y must hold at least 2 classes, got only 4"
+    assert refusal(Data.of, as_matrix(X), y * 0 + 4, "linear", None, None, None) == message
+
+
+SETTINGS = ("callback", "tol", "kernel", "approx", "landmarks")
+
+
 def a_search(costs=(0.5, 2.0), gammas=(None,), folds=2, repeats=1, **given):
     X, y = blobs()
-    settings = {k: given.pop(k) for k in ("callback", "tol", "kernel", "approx") if k in given}
+    settings = {k: given.pop(k) for k in SETTINGS if k in given}
     how = given.pop("multiclass", None)
     kernel = settings.get("kernel", "linear")
     weights = given.pop("sample_weight", None), given.pop("class_weight", None)
@@ -618,6 +648,7 @@ def test_columns_are_of_a_fold_or_of_all_folds(how, groups):
     assert set(fits) == {(0, i, r, k) for i in range(2) for r in range(2) for k in range(2)}
     assert len(state._columns) == 2 * groups
     again = a_search(multiclass=how, repeats=2)
+    again._stage = None  # nothing is left to be prepared
     assert again.run(state) == fits
     assert (again._done, again._total) == (24, 24)
     assert (search._done, search._total) == (24, 24)
@@ -647,6 +678,8 @@ def test_the_best_so_far_is_of_the_cells_with_most_folds():
     assert fitted(2.0, 0.75) == {"best_C": 2.0, "best_gamma": 7.0, "best_score": 0.75}
     assert fitted(1.0, 0.25) == {"best_C": 1.0, "best_gamma": 7.0, "best_score": 0.375}
     assert fitted(2.0, 0.125) == {"best_C": 2.0, "best_gamma": 7.0, "best_score": 0.4375}
+    fitted(1.0, 0.75)
+    assert fitted(2.0, 0.125) == {"best_C": 1.0, "best_gamma": 7.0, "best_score": 0.5}
     assert type(search._best["best_score"]) is float
 
 
@@ -685,11 +718,10 @@ def test_progress_reaches_the_users_callback(one_thread):
 
 def test_a_stage_of_landmarks_is_linear(monkeypatch):
     given, features = [], as_matrix(np.ones((36, 2)))
-    real = searches.nystroem
     monkeypatch.setattr(searches, "nystroem", lambda X, s: given.append(s) or (None, features))
-    stage = a_search(kernel="rbf", gammas=(0.5,), approx="nystroem", callback=print)._stage(0)
-    assert real is not searches.nystroem
-    assert (given[0].gamma, given[0].approx) == (0.5, "nystroem")
+    asked = {"kernel": "rbf", "gammas": (0.5,), "approx": "nystroem", "landmarks": 5}
+    stage = a_search(callback=print, **asked)._stage(0)
+    assert (given[0].gamma, given[0].approx, given[0].landmarks) == (0.5, "nystroem", 5)
     settings = stage.job.settings
     assert (settings.kernel, settings.approx, settings.landmarks, settings.gamma) == (
         "linear",
@@ -830,6 +862,24 @@ def test_without_a_refit_there_is_no_machine(refitted):
     assert (found.machine, found.refit, found.test) == (None, None, None)
     assert list(found.seconds) == ["fits", "total"]
     assert (found.resumed, found.ignored) == (0, False)
+
+
+def test_the_seconds_of_fits_and_refit_are_those_of_the_clock(monkeypatch):
+    clock = itertools.count(100.0)
+    monkeypatch.setattr(paths, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    X, y = blobs()
+    assert path(X, y, [1.0], folds=2).seconds == {"fits": 1.0, "refit": 1.0, "total": 4.0}
+
+
+def test_a_state_of_another_run_is_ignored_and_said_to_be(tmp_path):
+    X, y = blobs()
+    other = State(str(tmp_path / "state"), "another")
+    fit = Fit({}, 0.0, 0.0, 0.0, True, 0, None, 0, "converged")
+    other.add(SimpleNamespace(key=(0, 0), folds=(0,), fits={(0, 0): fit}))
+    other.write()
+    found = path(X, y, [1.0], folds=2, refit=False, state=tmp_path / "state")
+    assert (found.resumed, found.ignored) == (0, True)
+    assert (tmp_path / "state").exists()
 
 
 def test_a_refit_that_is_interrupted_ends_the_path():

@@ -9,6 +9,7 @@ from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsv
 from nesvm_jit import nystroem as landmarks
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine import predict as predictions
 from nesvm_jit.machine import streamed
 from nesvm_jit.machine.machine import Machine
@@ -16,6 +17,7 @@ from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
 from nesvm_jit.machine.streamed import Relay, class_costs
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.nystroem import landmarks_on_disk, nystroem
+from nesvm_jit.selection import stage as stages
 from nesvm_jit.selection.state import key_of
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
@@ -92,6 +94,22 @@ def test_features_are_made_in_blocks_of_any_size(monkeypatch, cells):
     assert sizes == [min(block, 40 - k) for k in range(0, 40, block)]
 
 
+@pytest.mark.parametrize("module", [landmarks, machines, stages])
+def test_a_block_of_kernel_values_takes_32_mb(module):
+    assert module.BLOCK_CELLS * np.dtype(float).itemsize == 32 * 2**20
+
+
+def test_one_landmark_fills_its_blocks(monkeypatch):
+    X, _ = blobs()
+    marks, _ = nystroem(as_matrix(X), Settings(**APPROX, landmarks=1))
+    sizes, real = [], landmarks.gram
+    monkeypatch.setattr(landmarks, "BLOCK_CELLS", 30)
+    monkeypatch.setattr(landmarks, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    features = marks.features(as_matrix(X))
+    np.testing.assert_allclose(np.abs(features), oracle.gram(X, X[marks.numbers], "rbf", 0.5, 0, 0))
+    assert sizes == [30, 10]
+
+
 def test_directions_that_landmarks_do_not_have_are_left_out():
     X = np.repeat(blobs(n=5)[0], 3, axis=0)
     marks, features = nystroem(as_matrix(X), Settings(**APPROX))
@@ -108,6 +126,16 @@ def test_a_direction_counts_from_a_share_of_the_largest_on(monkeypatch, share, k
     marks = landmarks._landmarks(as_matrix(np.eye(2)), np.arange(2), 1.0, Settings(**APPROX))
     assert marks.rank == kept
     assert np.abs(marks.root).max() == pytest.approx(1 / np.sqrt(1e6 * share) if kept > 1 else 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"), [([0.0, 0.0], 0), ([1e-20, 1e-14], 2), ([-1e-9, 0.0], 0), ([-1.0, 4.0], 1)]
+)
+def test_directions_are_counted_at_every_scale(monkeypatch, values, kept):
+    monkeypatch.setattr(landmarks, "gram", lambda *args: np.diag(values))
+    marks = landmarks._landmarks(as_matrix(np.eye(2)), np.arange(2), 1.0, Settings(**APPROX))
+    assert marks.root.shape == (2, kept)
+    assert np.isfinite(marks.root).all()
 
 
 def test_single_precision_stays_single():
@@ -206,6 +234,14 @@ def test_landmarks_on_disk_lead_to_the_machine_in_memory(tmp_path, labels):
 )
 def test_what_needs_rows_in_memory_is_one_whole_line(tmp_path, options, message):
     assert refusal(train, on_disk(tmp_path, *blobs()), **options) == message
+
+
+def test_landmarks_on_disk_are_refused_what_linear_machines_on_disk_are(tmp_path):
+    matrix = on_disk(tmp_path, *blobs())
+    asked = {"model": "lssvm", "solver": "coordinate"}
+    message = refusal(train, matrix, **asked)
+    assert "needs all rows in memory" in message
+    assert refusal(train, matrix, **asked, **APPROX) == message
 
 
 def test_one_class_on_disk_is_named(tmp_path):

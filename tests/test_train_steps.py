@@ -1,5 +1,6 @@
 """What `train` asks its solvers for: rows, signs, costs, starts, limits, memory; its refusals."""
 
+import contextlib
 import inspect
 import threading
 from dataclasses import replace
@@ -215,9 +216,38 @@ def test_a_class_without_a_row_of_positive_weight_is_named(one_thread, how, weig
         ({"multiclass": "x"}, "multiclass must be one of ovo, ovr, got 'x'"),
     ],
 )
-def test_what_cannot_be_trained_is_one_whole_line(change, message):
+def test_what_cannot_be_trained_is_one_whole_line(asked, change, message):
     X, y = blobs()
     assert refusal(train, **{"X": X, "y": y, **change}) == message
+    assert asked == []
+
+
+def test_a_checkpoint_is_of_the_data_the_problems_and_the_start(monkeypatch):
+    X, y = blobs()
+    given = []
+
+    def opened(settings, data, **facts):
+        given.append((settings, data(), facts))
+        return contextlib.nullcontext()
+
+    monkeypatch.setattr(trainings, "opened", opened)
+    first = train(X, y, C=0.5, keep_duals=True, seed=3)
+    train(X, y, C=0.5, multiclass="ovo", probability=True)
+    train(X, y, C=0.5, warm=first)
+    assert [facts for _, _, facts in given] == [
+        {"multiclass": "ovr", "probability": False},
+        {"multiclass": "ovo", "probability": True},
+        {"multiclass": "ovr", "probability": False},
+    ]
+    assert (given[0][0].C, given[0][0].seed) == (0.5, 3)
+    c = np.full(30, 0.5)
+    expected = trainings.data_of(as_matrix(X), y, c, LABELS)
+    assert given[0][1] == given[1][1] == expected
+    record = first.record
+    assert given[2][1] == [
+        *expected,
+        *trainings.data_of(as_matrix(X), record.weights, record.bias, *first.duals)[1:],
+    ]
 
 
 def test_classes_may_be_given_in_any_order():
@@ -502,47 +532,73 @@ def test_ctrl_c_stops_the_tasks_and_keeps_what_they_have(monkeypatch):
     assert parallel.run_all([lambda: stop.wait(20)] * 2, stop, False) == [True, True]
 
 
-def test_calibration_cut_short_is_not_kept():
-    class Kept:
-        started = 0.0
+class Kept:
+    """A checkpoint that began at 10 seconds, and its slot 3 seconds later."""
 
-        def __init__(self):
-            self.finished = []
+    started = 10.0
 
-        def done(self, number):
-            return None
+    def __init__(self, known=None):
+        self.known, self.finished = known, []
 
-        def slot(self, number):
-            return SimpleNamespace(began=0.0, number=number, due=lambda: False)
+    def done(self, number):
+        return self.known
 
-        def finish(self, number, facts):
-            self.finished.append((number, facts))
+    def slot(self, number):
+        return SimpleNamespace(began=3.0, number=number)
 
+    def finish(self, number, facts):
+        self.finished.append((number, facts))
+
+
+def a_job(kept, **settings):
     X, y = blobs(k=2)
-    for stopped in (False, True):
-        stop, checkpoint = threading.Event(), Kept()
-        job = Job(
-            as_matrix(X), y, np.ones(30), LABELS[:2], Settings(), True, 0, checkpoint=checkpoint
-        )
-        solve = job._solve
+    c = np.arange(30.0) + 1
+    return Job(as_matrix(X), y, c, LABELS[:2], Settings(**settings), True, 0, checkpoint=kept)
 
-        def cut(*args, solve=solve, stop=stop, stopped=stopped):
-            found = solve(*[replace(a, slot=None) if isinstance(a, Start) else a for a in args])
-            if stopped:
-                stop.set()
-            return found
 
-        object.__setattr__(job, "_solve", cut)
-        found = job._kept(Problem(0, 1, None), 0, 1, Start(), stop)
-        assert found.sigmoid is not None
+@pytest.mark.parametrize("sigmoid", [None, [1.0, 2.0]])
+@pytest.mark.parametrize("rows", [None, np.array([3, 1])])
+def test_a_sub_problem_that_a_checkpoint_has_is_recalled(sigmoid, rows):
+    X, y = blobs(k=2)
+    solution = vars(train(X, y, keep_solutions=True).solutions[0].solution)
+    job = a_job(Kept({"solution": solution, "sigmoid": sigmoid, "seconds": 5.0}))
+    problem = Problem(0, 1, rows)
+    found = job._kept(problem, 0, 1, Start(), threading.Event())
+    assert vars(found.solution) == solution
+    assert found.problem is problem
+    assert (found.seconds, found.sigmoid) == (5.0, None if sigmoid is None else (1.0, 2.0))
+    assert found.costs.tolist() == ([4.0, 2.0] if rows is not None else job.c.tolist())
+
+
+@pytest.mark.parametrize(
+    ("status", "stopped", "kept"),
+    [("converged", False, True), ("converged", True, False), ("time_limit", False, False)],
+)
+def test_a_sub_problem_is_kept_if_it_converged_and_nothing_was_cut_short(
+    monkeypatch, status, stopped, kept
+):
+    X, y = blobs(k=2)
+    solved = train(X, y, keep_solutions=True).solutions[0]
+    solved = replace(solved, solution=replace(solved.solution, status=status), sigmoid=(1.0, 2.0))
+    monkeypatch.setattr(trainings, "time", SimpleNamespace(perf_counter=lambda: 20.0))
+    checkpoint, stop, given = Kept(), threading.Event(), []
+    job = a_job(checkpoint, time_limit=8.0)
+
+    def solve(problem, settings, start, stop):
+        given.append((settings, start))
         if stopped:
-            assert checkpoint.finished == []
-        else:
-            ((number, facts),) = checkpoint.finished
-            assert number == 0
-            assert facts["solution"] == vars(found.solution)
-            assert facts["sigmoid"] == found.sigmoid
-            assert facts["seconds"] == found.seconds
+            stop.set()
+        return solved
+
+    object.__setattr__(job, "_solve", solve)
+    found = job._kept(Problem(0, 1, None), 4, 1, Start(b0=0.5), stop)
+    ((settings, start),) = given
+    assert settings.time_limit == 5.0
+    assert (start.slot.number, start.b0) == (4, 0.5)
+    assert found.seconds == 7.0
+    assert found.solution is solved.solution
+    facts = {"solution": vars(solved.solution), "sigmoid": (1.0, 2.0), "seconds": 7.0}
+    assert checkpoint.finished == ([(4, facts)] if kept else [])
 
 
 # ---------------------------------------------------------------- cross-validation
@@ -567,6 +623,16 @@ def test_cross_validation_has_every_fact_of_its_folds():
     assert got.gaps == gaps
     assert got.status == "converged"
     assert got.accuracy < 1.0
+
+
+def test_the_machines_of_cross_validation_have_its_seed(monkeypatch):
+    X, y = blobs()
+    seeds, real = [], crossval.train
+    monkeypatch.setattr(
+        crossval, "train", lambda *args, **how: seeds.append(how["seed"]) or real(*args, **how)
+    )
+    cross_validate(X, y, 2, seed=6)
+    assert seeds == [6, 6]
 
 
 def test_cross_validation_has_five_folds_of_seed_zero_by_default():
