@@ -3,6 +3,8 @@
 import json
 import math
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -570,6 +572,22 @@ def test_the_file_is_the_page(tmp_path):
     document = path_document(path(), "a9a")
     write_html(document, tmp_path / "a.html")
     assert (tmp_path / "a.html").read_text(encoding="utf-8") == page(document)
+
+
+def test_pages_do_not_depend_on_the_encoding_of_the_locale():
+    document = path_document(path(), "a9a")
+    program = (
+        "import json, sys; from nesvm_jit.pages.html import page; "
+        "sys.stdout.buffer.write(page(json.load(sys.stdin.buffer)).encode())"
+    )
+    strict = ("-X", "warn_default_encoding", "-W", "error::EncodingWarning")
+    run_ = subprocess.run(
+        [sys.executable, *strict, "-c", program],
+        input=json.dumps(document).encode(),
+        capture_output=True,
+        check=True,
+    )
+    assert run_.stdout.decode() == page(document)
 
 
 def test_json_in_a_page_is_compact_and_safe():
