@@ -385,6 +385,20 @@ def test_a_file_is_asked_for_blocks_but_never_for_more_than_a_piece(monkeypatch)
         assert set(file.sizes[1:]) == {expected}
 
 
+class Slow(Asked):
+    """A file that gives one byte at a time."""
+
+    def read(self, size):
+        self.sizes.append(size)
+        return io.BytesIO.read(self, 1)
+
+
+def test_the_first_bytes_are_asked_for_until_they_tell_what_a_file_is():
+    file = Slow(b"1 1:2\n2 1:3\n")
+    assert [y.tolist() for _, y in libsvm_blocks(file, block_bytes=100)] == [[1, 2]]
+    assert file.sizes[:7] == [6, 5, 4, 3, 2, 1, 100]
+
+
 def test_a_terminal_is_asked_once():
     file = Asked(b"1 1:2\n")
     file.terminal = True
