@@ -255,8 +255,14 @@ def test_numbers_that_python_must_read_come_to_their_places(monkeypatch, size, p
     assert X.toarray().tolist() == [[9, 0], *cells, [0, 0]]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_number_that_rounds_to_infinity_is_named_with_its_line(dtype):
+def test_the_very_first_number_may_be_one_that_python_must_read():
+    X, y = read(b"7 1:%s\n8 1:3\n" % HALF)
+    assert (X.data.tolist(), y.tolist()) == ([1, 3], [7, 8])
+    X, y = read(b"%s 1:2\n8 1:3\n" % HALF)
+    assert (X.data.tolist(), y.tolist()) == ([2, 3], [1, 8])
+
+
+def test_a_number_that_rounds_to_infinity_is_named_with_its_line():
     huge = b"%d" % (2**1024 - 2**970)  # half way from the largest to infinity
     shown = f"'{huge[:40].decode()}…' is too large for a number"
     for text, line in ((b"\n" + huge, 2), (b"1 1:2\n1 1:" + huge, 2), (huge + b"\n1", 1)):
@@ -303,7 +309,7 @@ def test_parts_of_a_file_are_the_lines_that_begin_in_them(part):
     assert libsvm.parse_range(path, 0, 20, n_features=9)[0].shape[1] == 9
 
 
-@pytest.mark.parametrize("block", [1, 4, 1 << 20])
+@pytest.mark.parametrize("block", [1, 4, libsvm.BLOCK_BYTES])
 def test_the_line_that_is_wrong_is_counted_from_the_start_of_the_file(tmp_path, monkeypatch, block):
     monkeypatch.setattr(libsvm, "BLOCK_BYTES", block)
     path = tmp_path / "text"
@@ -377,6 +383,20 @@ def test_a_file_is_asked_for_blocks_but_never_for_more_than_a_piece(monkeypatch)
         assert rows == 10
         assert file.sizes[0] == 6  # to tell whether it is packed
         assert set(file.sizes[1:]) == {expected}
+
+
+class Slow(Asked):
+    """A file that gives one byte at a time."""
+
+    def read(self, size):
+        self.sizes.append(size)
+        return io.BytesIO.read(self, 1)
+
+
+def test_the_first_bytes_are_asked_for_until_they_tell_what_a_file_is():
+    file = Slow(b"1 1:2\n2 1:3\n")
+    assert [y.tolist() for _, y in libsvm_blocks(file, block_bytes=100)] == [[1, 2]]
+    assert file.sizes[:7] == [6, 5, 4, 3, 2, 1, 100]
 
 
 def test_a_terminal_is_asked_once():

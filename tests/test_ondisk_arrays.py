@@ -412,6 +412,14 @@ def test_numbers_are_turned_round_where_the_machine_has_them_so(array, monkeypat
     assert out.tolist() == numbers.byteswap().tolist()
 
 
+def test_arrays_are_opened_as_bytes_where_that_must_be_said(array, tmp_path, monkeypatch):
+    opening, binary, seen = os.open, 1 << 30, []
+    monkeypatch.setattr(os, "O_BINARY", binary, raising=False)
+    monkeypatch.setattr(os, "open", lambda path, how: seen.append(how) or opening(path, 0))
+    Array(str(tmp_path / "a.bin"), np.dtype(np.uint32), 20)
+    assert seen == [os.O_RDONLY | binary]
+
+
 def test_arrays_that_cannot_be_read_are_named(array, tmp_path, monkeypatch):
     found, _ = array
     path = str(tmp_path / "a.bin")

@@ -514,6 +514,11 @@ def test_the_widest_block_decides_unless_a_width_is_given(tmp_path):
     assert (zero.n_cols, open_matrix(tmp_path / "m").first_index) == (10, 0)
 
 
+def test_the_folder_must_have_a_name_before_any_text_is_looked_at(tmp_path):
+    message = refusal(InputError, convert, tmp_path / "none", None)
+    assert message == "a file name is required, got None"
+
+
 def test_a_file_that_changed_is_told_with_its_name(tmp_path, source):
     def touch(facts):
         os.utime(source, ns=(1, 1))
