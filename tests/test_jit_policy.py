@@ -279,7 +279,7 @@ def limits(monkeypatch, files, soft=resource.RLIM_INFINITY):
         return io.StringIO(files[path])
 
     monkeypatch.setattr(jit, "open", read, raising=False)
-    monkeypatch.setattr(resource, "getrlimit", lambda what: (soft, soft))
+    monkeypatch.setattr(resource, "getrlimit", lambda what: (soft, 10**12))
     return jit._memory_limits()
 
 
