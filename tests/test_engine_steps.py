@@ -759,6 +759,42 @@ def test_a_preconditioner_has_at_most_256_rows_of_the_kernel():
     assert len(set(asked)) == len(asked) == 256
 
 
+@pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
+def test_a_preconditioner_ends_with_the_rank_of_the_kernel(size):
+    asked = []
+
+    class Counted(KernelRows):
+        def rows(self, indices):
+            asked.extend(indices)
+            return super().rows(indices)
+
+    X, y, c = draw(40, 3)
+    problem = KernelProblem(Counted(None, None, 0.0, K=size * X @ X.T), y, c / size, True, SQUARE)
+    run = Run(problem, Limits(tol=1e-9))
+    least_squares(problem, 16.0 * 40 * 6, run)
+    assert len(asked) == 3
+    assert run.rounds == 1
+
+
+def test_conjugate_gradients_of_small_costs_stay_conjugate():
+    X, y, _ = draw(40, 3)
+    problem = KernelProblem(given(1e5 * X @ X.T), y, np.full(40, 1e-3), True, SQUARE)
+    run = Run(problem, Limits(tol=1e-9))
+    least_squares(problem, 0.0, run)
+    assert run.status == "converged"
+    assert run.rounds <= 6
+
+
+def test_a_system_that_is_solved_exactly_ends_the_run():
+    y = np.array([1.0, -1.0, -1.0, 1.0])
+    rows = given(0.5 * np.eye(4), epsilon=1e-3)
+    problem = KernelProblem(rows, y, np.ones(4), False, SQUARE)
+    run = Run(problem, Limits(tol=0.0))
+    least_squares(problem, 0.0, run)
+    assert (run.rounds, run.status) == (1, "")
+    np.testing.assert_allclose(problem.beta, y)
+
+
 def test_where_a_kernel_is_not_definite_gradients_are_conjugate_too():
     K = np.diag([1.0, 2.0, -1.0])
     problem = KernelProblem(given(K), np.array([1.0, -1.0, 1.0]), np.full(3, 5.0), False, SQUARE)

@@ -326,6 +326,19 @@ def test_the_bias_is_in_the_middle_of_the_best_ones(seed, cost):
         assert b == approx(0.5 * (best.min() + best.max()))
 
 
+@pytest.mark.parametrize(("more", "b"), [(0.0, 0.0), (1e-12, 0.0), (3e-12, -1.0), (-3e-12, 1.0)])
+@pytest.mark.parametrize("cost", [1e-6, 1.0, 1e6])
+def test_a_loss_is_flat_up_to_rounding(more, b, cost):
+    c = cost * np.array([1.0, 1.0 + more])
+    problem = KernelProblem(given(np.eye(2)), np.array([1.0, -1.0]), c, True)
+    assert problem.best_bias() == b
+
+
+def test_without_costs_any_bias_will_do():
+    problem = KernelProblem(given(np.eye(2)), np.array([1.0, -1.0]), np.zeros(2), True)
+    assert problem.best_bias() == 0.0
+
+
 # ---------------------------------------------------------------- rows
 
 

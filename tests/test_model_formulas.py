@@ -754,12 +754,13 @@ def test_a_judged_point_has_its_objective_and_bound(model, bias, bounds):
 
 
 @every_model
-def test_the_loss_of_residuals_and_the_gap_they_promise(model):
+@pytest.mark.parametrize("size", [0.1, 1.0, 10.0])
+def test_the_loss_of_residuals_and_the_gap_they_promise(model, size):
     problem, _, _, c, rng = made(model, False)
     r = rng.standard_normal(31)
     loss = c @ (r**2 if model == "lssvm" else np.maximum(r, 0))
     assert problem.loss_of(r) == approx(loss, rel=1e-13)
-    w = rng.standard_normal(4)
+    w = size * rng.standard_normal(4)
     P = (np.abs(w).sum() if model == "lpsvm" else 0.5 * w @ w) + loss
     D, total = {"csvm": (2.0 - 0.5 * w @ w, 2.0), "lssvm": (2.0 - 0.5 * w @ w - 0.7, 2.0)}.get(
         model, (2.0 * min(1, 1 / np.abs(w).max()), 2.0)
@@ -775,20 +776,21 @@ def test_the_loss_of_residuals_and_the_gap_they_promise(model):
     assert problem.guess(1e-3 * w, 0.0, 0.0, 0.0) == 1.0
 
 
-def test_points_with_more_and_more_zeros():
+@pytest.mark.parametrize("scale", [2.0**-12, 1.0, 2.0**12])
+def test_points_with_more_and_more_zeros(scale):
     X, y, c, _ = draw(p=10)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
-    v = np.array([20.0, -0.2, 0.02, 2e-3, 2e-5, 5.0, 0.3, 0.03, -3e-3, 3e-5, 0.7])
+    v = np.array([20.0, -0.2, 0.02, 2e-3, 1.9e-5, 5.0, 0.3, 0.03, -3e-3, 3e-5, 0.7]) * scale
     problem.place(v, Smoothing(1.0, 1.0))
-    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(6.0, 1.0))]
+    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(6.0 * scale, 1.0))]
     assert kept[0] == {0, 10}  # those beyond 6, and the bias
     assert kept[1] == {0, 5, 6, 10}
     assert kept[2] == kept[1] | {1, 7}
     assert kept[3] == kept[2] | {2, 8}
     assert kept[4] == kept[3] | {3, 9}
     assert len(kept) == 5
-    assert all(z[-1] == 0.7 for z in problem.sparser(v, MU))
-    assert v[1] == -0.2
+    assert all(z[-1] == v[-1] for z in problem.sparser(v, MU))
+    assert v[1] == -0.2 * scale
     nothing = np.zeros(11)
     assert all(not z.any() for z in problem.sparser(nothing, MU))
 
@@ -812,6 +814,7 @@ def test_a_problem_goes_on_from_the_state_of_another(model, bias):
     assert set(state) == {"passes", "spectral", "standing", "rows"}
     assert set(one.state(steps=False)) == {"passes", "spectral"}
     other.restore(deepcopy(state))
+    assert other.slope(0.7, MU) == (0.0, 0.0)  # a direction is yet to be chosen
     assert other.passes == one.passes
     assert other.lipschitz("tight", MU) == one.lipschitz("tight", MU)
     assert other.passes == one.passes

@@ -22,9 +22,10 @@ from nesvm_jit.kernelised import (
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
+from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
 from nesvm_jit.models.kernel_rows import entry_error
 from nesvm_jit.models.problem import problem_in_memory
-from nesvm_jit.solvers import Continuation, Method
+from nesvm_jit.solvers import Continuation, Limits, Method, Run
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -172,7 +173,7 @@ class Sparser:
 )
 def test_the_sparsest_point_that_is_good_enough(objectives, chosen, asked):
     problem, point = Sparser(*objectives), np.array([7.0])
-    run = binary.Run(problem, binary.Limits(tol=0.25), objective=2.0, dual=1.875)
+    run = Run(problem, Limits(tol=0.25), objective=2.0, dual=1.875)
     found = binary._sparsest(problem, point, run, FIVE)
     assert found.tolist() == ([7.0] if chosen is None else [float(chosen)])
     assert problem.asked == asked
@@ -212,6 +213,17 @@ def test_rows_without_weight_and_empty_features_count_nothing(model):
     assert set(np.flatnonzero(sparse.w)) <= {3, 100, 200, 399}
     assert sparse.objective == approx(best.objective, rel=1e-7)
     np.testing.assert_allclose(sparse.margins, wide @ sparse.w + sparse.b, atol=1e-10)
+
+
+@every_model
+@every_bias
+def test_rows_without_any_feature_leave_the_bias_alone(model, bias):
+    y = np.where(np.arange(40) < 10, 1.0, -1.0)
+    s = solve(csr_matrix((40, 5)), y, model, bias=bias)
+    assert s.w.tolist() == [0.0] * 5
+    best = {"csvm": 20.0, "lpsvm": 20.0, "lssvm": 30.0}[model] if bias else 40.0
+    assert s.objective == approx(best, rel=1e-3)
+    assert s.certified
 
 
 # ---------------------------------------------------------------- refusals
@@ -547,9 +559,7 @@ def test_exact_zeros_are_taken_where_they_cost_nothing_that_matters():
 
 def test_time_limits_of_none_and_of_seconds():
     assert binary.limits(Settings()).time_limit == np.inf
-    assert binary.limits(Settings(time_limit=2.5, max_iter=7, tol=0.5)) == binary.Limits(
-        0.5, 7, 2.5
-    )
+    assert binary.limits(Settings(time_limit=2.5, max_iter=7, tol=0.5)) == Limits(0.5, 7, 2.5)
 
 
 def test_problems_that_were_checked_start_at_zero():
@@ -834,6 +844,23 @@ def test_newton_with_a_kernel_ends_with_exact_zeros():
     assert s.certified
     assert 10 < np.count_nonzero(s.beta) < 100
     np.testing.assert_array_equal(s.beta == 0.0, s.alpha == 0.0)
+
+
+@pytest.mark.parametrize(
+    ("tol", "kept"),
+    [(1e-1, [0, 1]), (1e-7, [0, 1, 2, 4]), (2e-9, [0, 1, 2, 3, 4]), (1e-12, [0, 1, 2, 3, 4, 5])],
+)
+def test_as_many_coefficients_are_left_out_as_the_tolerance_allows(tol, kept):
+    """Those of no dual weight, then those below 1e-4 and below 1e-8 of the largest."""
+    y, c = np.array([1.0, -1.0, 1.0, -1.0, 1.0, 1.0]), np.ones(6)
+    beta = np.array([0.5, -0.4, 0.8e-4, -0.8e-8, 1e-3, 0.4e-8])
+    problem = KernelProblem(KernelRows(None, None, 0.0, K=np.eye(6)), y, c, False)
+    objective = problem.evaluate(np.append(beta, 0.0)).objective
+    run = Run(problem, Limits(tol=tol), objective=objective, dual=objective)
+    run.alpha = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    part = kernelised._sparsest(problem, beta, 0.0, run)
+    assert np.flatnonzero(part).tolist() == kept
+    np.testing.assert_array_equal(problem.beta, part)
 
 
 def test_a_dual_start_of_pairwise_steps_is_taken():
