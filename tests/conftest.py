@@ -11,9 +11,6 @@ PURE = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 if PURE:  # compiled code wraps around silently, NumPy's scalars warn
     np.seterr(over="ignore", invalid="ignore")
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as shells start programs in the background
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
 settings.register_profile(
     "default",
     deadline=None,
@@ -22,6 +19,13 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("default")
+
+
+@pytest.fixture(autouse=True)
+def _ctrl_c():
+    """Every test finds Ctrl-C as Python sets it up: shells start programs in the background without
+    it, and commands that ran before may have kept it."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 # What is compiled in `make test`; the other types and threads, seconds of compiling each, wait for
