@@ -283,6 +283,29 @@ def test_a_fit_that_stops_early_says_how_far_it_is():
     assert warning.filename == __file__
 
 
+def test_one_sub_problem_that_is_not_certified_is_enough_to_warn(monkeypatch):
+    X, y = blobs()
+    real = estimator.train
+
+    def almost(*args, **options):
+        found = real(*args, **options)
+        found.problems[1]["certified"] = False
+        return found
+
+    monkeypatch.setattr(estimator, "train", almost)
+    with pytest.warns(ConvergenceWarning, match="is above tol=0.001"):
+        NESVC().fit(X, y)
+
+
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_labels_of_three_classes_follow_their_scores(multiclass):
+    X, y = blobs()
+    m = NESVC(multiclass=multiclass).fit(X, y)
+    expected = m.classes_[m.decision_function(X).argmax(axis=1)]
+    assert np.mean(m.predict(X) == expected) >= (1.0 if multiclass == "ovr" else 0.9)
+    assert np.mean(m.predict(X) == y) > 0.6
+
+
 def test_only_kernels_that_are_there_already_are_of_pairs():
     for kernel in ("linear", "poly", "rbf", "precomputed"):
         tags = get_tags(NESVC(kernel=kernel)).input_tags
