@@ -64,6 +64,7 @@ def test_every_option_says_what_it_takes_what_it_does_and_its_default(name):
     sub = cli.command.commands[name]
     given = [p for p in sub.params if p.param_type_name == "option"]
     ctx = sub.context_class(sub, info_name=name)
+    assert bool(given) == (name != "completion")
     for option in given:
         assert option.help.endswith("."), option.name
         assert option.is_flag == (option.name in FLAGS), option.name
@@ -209,7 +210,7 @@ def test_a_file_that_is_read_is_not_written_over(here, path, inputs, same):
             options.require_another_file("RESULT", path, *inputs)
         assert e.value.message == "RESULT must be another file than the one that is read"
     else:
-        options.require_another_file("RESULT", path, *inputs)
+        assert options.require_another_file("RESULT", path, *inputs) is None
 
 
 # ---------------------------------------------------------------- files to be written
@@ -239,7 +240,7 @@ def test_files_that_can_be_written_are_not_refused(here):
     outputs.check({"MODEL": "-"}, {"html": "a"}, ["two", None], False)
     outputs.check({"MODEL": "m"}, {"html": "-"}, ["two"], False)
     outputs.check({}, {"html": "/dev/null", "trace": "/dev/null"}, [None], True)
-    outputs.check({}, {}, [], True)
+    assert outputs.check({}, {}, [], True) is None
 
 
 @pytest.mark.parametrize("name", ["plot", "html"])
@@ -344,7 +345,7 @@ LOCAL = {
 )
 def test_what_a_cluster_cannot_do_is_refused(settings, given, message):
     if message is None:
-        fitting.require_distributable({**LOCAL, **settings}, given)
+        assert fitting.require_distributable({**LOCAL, **settings}, given) is None
     else:
         with pytest.raises(click.UsageError) as e:
             fitting.require_distributable({**LOCAL, **settings}, given)
@@ -402,7 +403,7 @@ def test_checkpoints_that_could_not_be_used_are_refused(here, settings, folds, m
     (here / "old").write_text("something else")
     settings = {"resume": False, **settings}
     if message is None:
-        fitting.require_usable_checkpoint(settings, ["two", None], ["m"], folds)
+        assert fitting.require_usable_checkpoint(settings, ["two", None], ["m"], folds) is None
     else:
         with pytest.raises((click.UsageError, NesvmError)) as e:
             fitting.require_usable_checkpoint(settings, ["two", None], ["m"], folds)

@@ -210,6 +210,7 @@ def test_steps_of_one_or_two_coordinates_one_by_one(bias, scale, n, seed):
 
 @pytest.mark.parametrize("n", [1, 7, 8, 15, 16, 17, 33])
 def test_the_steepest_coordinate_is_found_wherever_it_is(n):
+    assert n > 0
     free = np.full(n, 100.0)
     for k in range(n):
         for sign in (1.0, -1.0):
@@ -224,6 +225,7 @@ def test_the_steepest_coordinate_is_found_wherever_it_is(n):
 
 @pytest.mark.parametrize("n", [2, 9, 17, 24, 33])
 def test_the_best_pair_is_found_wherever_it_is(n):
+    assert n > 1
     free = np.full(n, 100.0)
     for i in range(n):
         j = (i * 7 + 3) % n

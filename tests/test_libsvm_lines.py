@@ -280,6 +280,7 @@ def starts_of(text):
 @pytest.mark.parametrize("text", [b"ab\ncd\n\nef", b"\n\nab\n", b""])
 def test_the_next_line_starts_here_or_later(text):
     starts = sorted({*starts_of(text), len(text)})
+    assert starts
     for at in range(len(text) + 1):
         expected = min(s for s in starts if s >= at)
         assert libsvm._line_start(io.BytesIO(text), at) == expected

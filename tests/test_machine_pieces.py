@@ -211,6 +211,7 @@ def test_one_against_the_rest_probabilities_are_normalised():
 def test_probabilities_of_pairs_are_coupled():
     p = expit(-(A * SCORES + B))
     got = of_three("ovo", probability=(A, B)).probabilities(SCORES)
+    assert len(got) == len(SCORES) > 0
     for row, (r01, r02, r12) in zip(got, p, strict=True):
         r = np.array([[0, r01, r02], [1 - r01, 0, r12], [1 - r02, 1 - r12, 0]])
         Q = -r * r.T + np.diag((r**2).sum(axis=0))

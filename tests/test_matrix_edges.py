@@ -73,6 +73,7 @@ def test_primitives_of_every_row(layout):
 def test_the_largest_entry_is_found_in_every_column(layout, p):
     X = 0.5 + np.eye(p + 5, p) - 3 * np.eye(p + 5, p) * (np.arange(p) % 2)
     M = as_matrix(layout(X))
+    assert len(X) == p + 5
     for i in range(p + 5):
         square, largest = row_norms(M, i)
         assert largest == np.abs(X[i]).max()
@@ -227,6 +228,7 @@ def test_indices_are_unsigned_and_of_one_width(indices, indptr, width):
 def test_a_checked_matrix_is_not_copied_again():
     S = as_matrix(sp.csr_matrix(A))
     again = as_matrix(S)
+    assert len(again) == 4
     for mine, theirs in zip(again[:3], S[:3], strict=True):
         assert np.shares_memory(mine, theirs)
 

@@ -574,6 +574,7 @@ def test_a_dual_point_is_of_the_last_evaluation_however_it_was_made(model, bias)
     for way, problem in alone.items():
         _go(problem, way, two, alpha, direction)
         expect[way] = problem.dual()
+    assert expect.keys() == {"step", "sweep", "judge"}
     for before in alone:
         for after in alone:
             problem = fresh()

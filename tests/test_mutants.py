@@ -168,7 +168,7 @@ def test_a_fault_knows_its_function_and_whether_it_is_compiled(project):
         "def h(a):\n"
         "    def inner():\n"
         "        return 9\n"
-        "@jit.exact_helper\n"
+        "@exact_helper\n"
         "def i(a):\n"
         "    return 11\n"
         "@overload(j)\n"
@@ -252,6 +252,7 @@ def test_known_faults_are_recognised_by_their_text_wherever_they_are(tmp_path):
     path = tmp_path / "known.toml"
     path.write_text("\n".join(entry(f, "time", "It's known.") for f in found))
     known = Known(path)
+    assert len(found) == len(texts)
     for f in found:
         assert known.kind(f) == "time"
         assert known.kind(replace(f, path="nesvm_jit/other.py", line=9, function="B.f")) == "time"

@@ -24,6 +24,22 @@ def name_of(call: ast.Call) -> str:
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
 
 
+class Spelled(ast.NodeTransformer):
+    """Puts the literals that a function gives names to in the place of these names."""
+
+    def __init__(self, function: ast.FunctionDef):
+        given = [s for s in function.body if isinstance(s, ast.Assign) and len(s.targets) == 1]
+        self.literals = {
+            s.targets[0].id: s.value
+            for s in given
+            if isinstance(s.targets[0], ast.Name) and isinstance(s.value, ast.Tuple | ast.List)
+        }
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        literal = self.literals.get(node.id) if isinstance(node.ctx, ast.Load) else None
+        return literal or node
+
+
 def has_elements(node: ast.expr) -> bool:
     """Whether a loop over this is sure to run: a literal, a CONSTANT, or a function of such."""
     if isinstance(node, ast.Tuple | ast.List | ast.Set):
@@ -97,7 +113,7 @@ def asserting_helpers(functions, known: frozenset[str] = frozenset()) -> frozens
 
 def silent(source: str, helpers: frozenset[str]) -> list[str]:
     """The tests of a file that may pass without having asserted."""
-    mine = functions_of(source)
+    mine = [Spelled(f).visit(f) for f in functions_of(source)]
     helpers = asserting_helpers(mine, helpers)
     return [f.name for f in mine if f.name.startswith("test_") and not asserts(f.body, helpers)]
 
@@ -129,6 +145,8 @@ def test_every_test_asserts(file):
         ("np.testing.assert_allclose(a, b)", True),
         ("for k in (1, 2): same(a, k)", True),
         ("for k in ENGINES: assert k", True),
+        ("cases = (1, 2)\nfor k in cases: assert k", True),
+        ("cases = []\nfor k in cases: assert k", False),
         ("if n: assert a\nelse: same(a, b)", True),
         ("n = 0\nfor k in found:\n  if k: n += 1\nassert n == 3", True),
     ],

@@ -285,6 +285,7 @@ def test_pairs_start_where_they_ended(asked, one_thread):
     first = train(X, y, multiclass="ovo", keep_duals=True)
     asked.clear()
     train(X, y, multiclass="ovo", C=4.0, warm=first)
+    assert len(asked) == len(first.duals) > 1
     for k, call in enumerate(asked):
         assert call.start.alpha0.tolist() == (4.0 * first.duals[k]).tolist()
         assert len(call.start.alpha0) == 20

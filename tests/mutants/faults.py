@@ -68,6 +68,7 @@ class Fault:
     text: str  # ... by these
     compiled: bool  # inside a compiled function
     n_lines: int = 1  # of the file that it touches
+    at_import: bool = False  # outside functions
 
     @property
     def folder(self) -> str:
@@ -86,9 +87,11 @@ class _Places(ast.NodeVisitor):
         self.scope: list[str] = []
         self.bodies = bodies  # functions that are chosen by the compiler, and then compiled
         self.compiled = False
+        self.depth = 0  # of functions
 
     def add(self, node: ast.AST, text: str) -> None:
-        self.found.append((node, text, ".".join(self.scope), self.compiled))
+        place = (".".join(self.scope), self.compiled, self.depth == 0)
+        self.found.append((node, text, *place))
 
     # ------------------------------------------------------------ scopes
 
@@ -104,7 +107,9 @@ class _Places(ast.NodeVisitor):
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if default is not None:
                 self.visit(default)
+        self.depth += 1
         self._body(node.body)
+        self.depth -= 1
         self.scope.pop()
         self.compiled = before
 
@@ -248,7 +253,7 @@ def faults_of(path: Path, root: Path) -> list[Fault]:
     places = _Places(_bodies_of_overloads(tree))
     places.visit(tree)
     faults = []
-    for node, text, function, compiled in places.found:
+    for node, text, function, compiled, at_import in places.found:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
         first, last = starts[node.lineno - 1], starts[node.end_lineno]
@@ -257,7 +262,8 @@ def faults_of(path: Path, root: Path) -> list[Fault]:
         name = path.relative_to(root).as_posix()
         place = (name, node.lineno, function)
         n_lines = node.end_lineno - node.lineno + 1
-        faults.append(Fault(*place, before, after, start, end, text, compiled, n_lines))
+        facts = (compiled, n_lines, at_import)
+        faults.append(Fault(*place, before, after, start, end, text, *facts))
     return faults
 
 

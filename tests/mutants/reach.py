@@ -3,6 +3,7 @@
 import ast
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -99,8 +100,8 @@ def _collect(tree: Path, folder: Path) -> dict:
             table = lines[Path(file).relative_to(tree).as_posix()]
             for line, contexts in data.contexts_by_lineno(file).items():
                 for context in contexts:
-                    test, _, phase = context.partition(" (")
-                    if phase.startswith("setup"):  # a process that serves all tests of the file
+                    test, phase = _place(context)
+                    if phase == "setup":  # a process that serves all tests of the file
                         table[line] |= of_file[test.split("::")[0]]
                     elif test in number:
                         table[line] |= 1 << number[test]
@@ -109,6 +110,12 @@ def _collect(tree: Path, folder: Path) -> dict:
         "seconds": [seconds[t] for t in tests],
         "lines": {p: {n: f"{bits:x}" for n, bits in t.items()} for p, t in lines.items()},
     }
+
+
+def _place(context: str) -> tuple[str, str]:
+    """A test, and the phase of it that PYTEST_CURRENT_TEST told another process."""
+    found = re.fullmatch(r"(.*) \((setup|call|teardown)\)", context)
+    return (found[1], found[2]) if found else (context, "")
 
 
 # ---------------------------------------------------------------- the tests of a fault
@@ -147,7 +154,8 @@ def _affinity(fault: Fault, test: str) -> int:
 
 def _reached(fault: Fault, reach: Reach) -> int:
     last = fault.line + fault.n_lines - 1
-    if bits := reach.of_lines(fault.path, range(fault.line, last + 1)):
+    bits = reach.of_lines(fault.path, range(fault.line, last + 1))
+    if bits and not fault.at_import:  # else the test that imports the module first has run it
         return bits
     tree = ast.parse((ROOT / fault.path).read_text())
     around = [n for n in ast.walk(tree) if isinstance(n, ast.stmt)]
@@ -170,7 +178,6 @@ def _reached(fault: Fault, reach: Reach) -> int:
         for n in ast.walk(target)
         if isinstance(n, (ast.Name, ast.Attribute))
     }
-    bits = 0
     for path, table in reach.lines.items():
         used = _lines_naming(path, names)
         bits |= reach.of_lines(path, used & table.keys())
