@@ -95,6 +95,7 @@ def search(first, second):
 def test_a_whole_step_is_tried_first():
     assert search(lambda t: t - 1.0, lambda t: 1.0) == ([1.0], 1.0)
     assert search(lambda t: 2 * t - 1.0, lambda t: 2.0) == ([1.0, 0.5], 0.5)
+    assert search(lambda t: 1e-4 if t == 1.0 else t - 1.0, lambda t: 1.0) == ([1.0], 1.0)
 
 
 @pytest.mark.parametrize(("share", "tries"), [(0.9e-4, 1), (1.1e-4, 2)])
@@ -132,6 +133,14 @@ def test_a_bracket_is_halved_where_newton_would_leave_it():
     assert tried[:3] == [1.0, 0.5, 0.25]
     assert tried[3:6] == approx([0.3, 0.275, 0.2875])  # 0.3 is no longer inside
     assert 12 < len(tried) < 60
+
+
+def test_inside_a_bracket_a_step_may_be_as_long_as_newton_has_it():
+    slopes = {1.0: (1.0, 1.0 / 0.999), 0.001: (-0.499, 1.0), 0.5: (0.0, 1.0)}
+    near = lambda t: slopes[min(slopes, key=lambda x: abs(x - t))]  # noqa: E731
+    tried, t = search(lambda t: near(t)[0], lambda t: near(t)[1])
+    assert tried == approx([1.0, 0.001, 0.5])
+    assert t == approx(0.5)
 
 
 def test_a_slope_that_jumps_over_zero_is_bracketed():
@@ -235,12 +244,12 @@ def test_with_a_bias_dual_points_are_made_where_they_may_end_the_run():
     assert (lambda p: (stood(p), p.asked)[1])(Still()) == 201
     assert (lambda p: (stood(p), p.asked)[1])(Still(bias=True)) == 21
     problem = Still(bias=True)
-    problem.bound = 2.0 * (1 - 1e-3)
-    stood(problem, tol=1e-3 * (1 + 1e-9))
+    problem.bound = 2.0 * (1 - 2.0**-10)
+    stood(problem, tol=2.0**-10)
     assert problem.asked == 201
     problem = Still(bias=True)
-    problem.bound = 2.0 * (1 - 1e-3)
-    stood(problem, tol=0.999e-3)
+    problem.bound = 2.0 * (1 - 2.0**-10)
+    stood(problem, tol=0.999 * 2.0**-10)
     assert problem.asked == 21
 
 

@@ -386,6 +386,29 @@ def test_rows_that_are_kept_are_not_computed_again():
     assert rows.computed == 21
 
 
+def test_the_longest_unused_rows_go():
+    rows = computed(budget=20 * 40 * 8)[0]
+    rows.fetch(np.arange(20))
+    rows.fetch(np.arange(10))
+    rows.fetch(np.arange(20, 30))
+    rows.fetch(np.arange(10))
+    assert rows.computed == 30
+    others = np.delete(np.r_[0:10, 20:30], 13)
+    for i in others:
+        rows.fetch(np.array([i]))
+    rows.fetch(np.array([35]))  # in place of 23
+    for i in others:
+        rows.fetch(np.array([i]))
+    assert rows.computed == 31
+
+
+def test_rows_of_several_tiles():
+    rows, K, _ = computed(n=300)
+    np.testing.assert_allclose(rows.rows([0, 299]), K[[0, 299]], rtol=1e-11)
+    some = np.arange(300)[::-1].copy()
+    np.testing.assert_allclose(rows.block(some), K[np.ix_(some, some)], rtol=1e-11)
+
+
 def test_rows_asked_for_with_new_ones_stay():
     rows, K, _ = computed(budget=0)  # sixteen
     rows.fetch(np.arange(16))
@@ -425,6 +448,7 @@ def test_blocks_are_computed_by_cells_and_take_no_room(dtype):
     block = rows.block(some)
     assert block.dtype == np.float64
     np.testing.assert_allclose(block, K[np.ix_(some, some)], rtol=1e-5)
+    np.testing.assert_array_equal(block, block.astype(dtype))
     assert rows.computed == 2 + 2 * 4 / 40
     assert rows.block(some, dtype).dtype == dtype
     np.testing.assert_allclose(rows.block(np.array([4, 9])), K[np.ix_([4, 9], [4, 9])], rtol=1e-5)
@@ -652,6 +676,16 @@ def test_an_empty_row_of_the_kernel_matrix_has_a_scale_of_one():
         assert SmoothedKernel(kernel, MODELS["csvm"]()).rows.s.tolist() == s
 
 
+def test_steps_start_about_zero_unless_told_otherwise():
+    problem, _, _, c, _, rng = smooth()
+    v = problem.start(0.2 * rng.standard_normal(24), 0.1)
+    plain = problem.place(v, MU).value
+    assert problem.place(v, MU, c).value != plain
+    assert problem.place(v, MU).value == plain
+    problem.recentre(MU)
+    assert problem.place(v, MU).value == plain
+
+
 def test_a_small_change_of_the_dual_weights_costs_the_rows_that_changed():
     X = np.random.default_rng(0).standard_normal((40, 3))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
@@ -660,14 +694,14 @@ def test_a_small_change_of_the_dual_weights_costs_the_rows_that_changed():
     v = np.zeros(81)
     problem.evaluate(v, Smoothing(0.1, 0.1))  # all u are one
     before = rows.computed
-    v[40:48] = 2 * y[:8]  # r = −1 of eight rows: u is zero now
+    v[40:52] = 2 * y[:12]  # r = −1 of twelve rows: u is zero now, of 28 it is not
     found = problem.evaluate(v, Smoothing(0.1, 0.1))
-    assert rows.computed - before <= 8
-    h = np.where(np.arange(40) < 8, 0.0, y)
+    assert rows.computed - before <= 12
+    h = np.where(np.arange(40) < 12, 0.0, y)
     K = oracle.gram(X, X, "rbf", 0.3, 0, 3)
     np.testing.assert_allclose(found.gradient[40:80], v[40:80] - K @ h, atol=1e-11)
     before = rows.computed
-    v[48:80] = 2 * y[8:]
+    v[52:80] = 2 * y[12:]
     problem.evaluate(v, Smoothing(0.1, 0.1))  # nothing is left: nothing to add up
     assert rows.computed == before
     assert not problem.kernel.f.any()

@@ -782,7 +782,6 @@ def test_points_with_more_and_more_zeros(scale):
     X, y, c, _ = draw(p=10)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
     v = np.array([20.0, -0.2, 0.02, 2e-3, 1.9e-5, 5.0, 0.3, 0.03, -3e-3, 3e-5, 0.7]) * scale
-    problem.place(v, Smoothing(1.0, 1.0))
     kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(6.0 * scale, 1.0))]
     assert kept[0] == {0, 10}  # those beyond 6, and the bias
     assert kept[1] == {0, 5, 6, 10}

@@ -695,6 +695,12 @@ def test_a_kernel_machine_is_written_as_libsvm_does(kernel, lines, left):
     assert facts == {**common, "n_features": 2, **left}
 
 
+def test_classes_without_support_vectors_are_counted_as_none():
+    record = expansion(coefs=[[0, 1, 0], [3, 4, 0], [5, 0, 6], [-7, 8, 0]], sv_class=[0, 0, 1, 0])
+    assert "\nnr_sv 3 1 0\nSV\n" in said(record)[0]
+    assert read(text_of(record)).sv_class.tolist() == [0, 0, 0, 1]
+
+
 def test_a_precomputed_machine_is_written_with_serial_numbers():
     record = expansion(kernel="precomputed", support=None, support_index=[1, 0, 1, 0],
                        probability=(np.ones(3), np.arange(3.0)))  # fmt: skip

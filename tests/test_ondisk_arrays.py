@@ -116,6 +116,19 @@ def test_cuts_are_as_few_as_the_size_allows(tmp_path, monkeypatch, n_cols, dtype
         assert M.cuts(size).tolist() == cuts_of(COUNTS, size, per_cell), size
 
 
+def test_row_ends_are_read_a_piece_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(ondisk, "PIECE_BYTES", 24)
+    M, reading, seen = make(tmp_path / "m"), OnDisk._row_ends, []
+
+    def noting(self, lo, hi, out):
+        seen.append((lo, hi))
+        return reading(self, lo, hi, out)
+
+    monkeypatch.setattr(OnDisk, "_row_ends", noting)
+    M.cuts(100)
+    assert seen == [(0, 3), (3, 6), (6, 9), (9, 10)]
+
+
 def test_cuts_are_found_once(tmp_path, monkeypatch):
     M = make(tmp_path / "m")
     found = M.cuts(100)

@@ -280,6 +280,9 @@ TOO_LARGE = "^X and C must be smaller: n · C · the largest row's square overfl
 def test_costs_and_rows_that_overflow_are_refused(solver):
     X, y = np.array([[1.0], [-1.0]]), np.array([1.0, -1.0])
     mu = {"mu": 1e10, "mu_start": 1e10, "solver": solver, "max_iter": 1, "bias": False}
+    for huge in (1e160, 1e200):
+        with pytest.raises(InputError, match=TOO_LARGE):
+            solve(huge * X, y, **mu)
     with np.errstate(all="ignore"):
         solve(X, y, C=0.5e140, **mu)  # n · C is the most there is
         with pytest.raises(InputError, match=TOO_LARGE):
@@ -640,6 +643,7 @@ def test_the_values_of_a_polynomial_kernel_have_a_limit():
         {"gamma": 1e100, "coef0": 1e98, "degree": 1},
         {"coef0": 1.01e50, "degree": 2},
         {"gamma": 10.0, "degree": 101},
+        {"gamma": 1e100, "degree": 5},
     ):
         with pytest.raises(InputError, match=message):
             spec_of(X, Settings(kernel="poly", **wrong))
@@ -839,6 +843,10 @@ def test_every_field_of_a_kernel_solution(model, solver, bias, limit):
     assert s.why == (auto if solver == "auto" else "asked for")
     if not limit:
         assert s.status == "converged"
+    assert s.history["round"][0] in (0, 1)
+    if model != "lpsvm":
+        first = {"nesvm": 0.1, "homotopy": 5.0, "newton": 4.0, "coordinate": 0.0}[s.solver]
+        assert s.history["mu"][0] == (0.0 if (model, s.solver) == ("lssvm", "newton") else first)
 
 
 def test_newton_with_a_kernel_ends_with_exact_zeros():
@@ -899,6 +907,115 @@ def test_an_l1_machine_with_a_kernel_needs_its_whole_matrix():
     assert solve(K, y, "lpsvm", "precomputed", tol=1e-6).objective == approx(
         poly.objective, rel=1e-5
     )
+
+
+def coarse_rows(X, gamma=0.5):
+    """A kernel matrix that is a thousandth off, and says so, with the true one behind it."""
+    K = oracle.gram(X, X, "rbf", gamma, 0, 3)
+    made = []
+
+    def finer():
+        made.append(KernelRows(None, None, 0.0, K=K))
+        return made[-1]
+
+    rows = KernelRows(None, None, 0.0, K=1.001 * K, epsilon=1e-3, finer=finer)
+    return rows, made, K
+
+
+@every_bias
+@pytest.mark.parametrize("alpha0", [None, 0.5])
+def test_a_coarse_kernel_gives_way_to_a_finer_one_where_it_must(bias, alpha0):
+    X, y = draw(60)
+    c = np.full(60, 10.0)
+    alpha = None if alpha0 is None else alpha0 * c
+    rows, made, K = coarse_rows(X)
+    s = solve_kernel(X, y, c, Settings(kernel="rbf", bias=bias, tol=1e-6), rows, alpha)
+    assert len(made) == 1
+    assert s.certified
+    P = oracle.kernel_objective("csvm", K, y, c, s.beta, s.b)
+    assert s.objective == approx(P, rel=1e-10)
+    np.testing.assert_allclose(s.margins, K @ s.beta + s.b, atol=1e-9)
+    rows, made, _ = coarse_rows(X)
+    rough = solve_kernel(X, y, 1e-3 * c, Settings(kernel="rbf", bias=bias, tol=0.5), rows, alpha)
+    assert rough.certified
+    assert made == []
+
+
+def test_a_kernel_that_is_not_settled_afresh_goes_on_with_a_finer_one(monkeypatch):
+    X, y = draw(60)
+    rows, made, _ = coarse_rows(X)
+    monkeypatch.setattr(kernelised, "_settled", lambda *_: False)
+    s = solve_kernel(X, y, np.full(60, 0.01), Settings(kernel="rbf", tol=0.5), rows)
+    assert len(made) == 1
+    assert s.certified
+
+
+def test_a_run_that_rounding_ends_needs_no_finer_kernel():
+    y = np.array([1.0, -1.0])
+    rows = KernelRows(None, None, 0.0, K=np.eye(2), epsilon=1e-3)
+    s = solve_kernel(np.eye(2), y, np.ones(2), Settings(kernel="rbf", tol=0.0), rows)
+    assert (s.status, s.certified) == ("converged", False)
+
+
+def test_a_kernel_machine_interrupted_before_its_first_round(monkeypatch):
+    X, y = draw()
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Run, "record", interrupt)
+    for model in ("csvm", "lssvm"):
+        s = solve(X, y, model, "rbf", C=2.0)
+        assert (s.status, s.n_iter) == ("interrupted", 0)
+        assert s.dual_objective <= s.objective <= 80.0
+
+
+def newton_asked(monkeypatch, **settings):
+    seen = []
+
+    def begin(smooth, run, rng, moving):
+        seen.append((rng.integers(1 << 60), moving))
+        v = np.zeros(smooth.n_variables)
+        run.problem = smooth
+        run.enter(v, smooth.place(v, FIVE), FIVE)
+
+    monkeypatch.setattr(kernelised, "newton_in_levels", begin)
+    X, y = draw()
+    s = solve(X, y, kernel="rbf", solver="newton", **settings)
+    return s, *seen[0]
+
+
+def test_where_newton_ends_early_pairs_of_coordinates_go_on(monkeypatch):
+    s, _, moving = newton_asked(monkeypatch)
+    assert moving is True
+    assert s.certified
+    assert s.history["mu"].tolist() == [5.0] + [0.0] * s.n_iter
+    assert s.n_iter >= 2
+    for seed in (0, 7):
+        _, drawn, still = newton_asked(monkeypatch, seed=seed, moving_centre=False)
+        assert still is False
+        assert drawn == np.random.default_rng(seed).integers(1 << 60)
+
+
+def test_newton_with_a_kernel_that_is_done_is_done():
+    X, y = draw(100)
+    for C in (0.1, 10.0):
+        s = solve(X, y, kernel="rbf", gamma=0.3, C=C, solver="newton", tol=1e-4)
+        assert s.certified
+        assert (s.history["mu"] > 0.0).all()
+    still = solve(X, y, kernel="rbf", gamma=0.3, solver="newton", tol=1e-4, moving_centre=False)
+    assert still.history["mu"][-1] < s.history["mu"][-1]
+
+
+def test_a_kernel_that_is_found_to_be_indefinite_is_refused():
+    X, y = draw()
+    rows = KernelRows(None, None, 0.0, K=-np.eye(40))
+    message = (
+        "^a kernel matrix must be positive semidefinite, or nothing could be certified; this one "
+        "has a negative eigenvalue$"
+    )
+    with pytest.raises(InputError, match=message):
+        solve_kernel(X, y, np.ones(40), Settings(kernel="rbf", max_iter=5), rows)
 
 
 @every_bias
