@@ -46,7 +46,7 @@ def pytest_collection_modifyitems(items):
     for item in [] if PURE else items:
         params = getattr(getattr(item, "callspec", None), "params", {})
         threads = params.get("threads", 2 if "eager" in item.fixturenames else 1)
-        if params.get("kind") in KINDS and (params["kind"], threads) not in COMPILED:
+        if any(kind in item.name and (kind, threads) not in COMPILED for kind in KINDS):
             item.add_marker(pytest.mark.slow)
 
 

@@ -25,8 +25,9 @@ from nesvm_jit.matrix import as_matrix
 from scipy.sparse import csr_matrix
 
 from . import oracle
+from .conftest import PURE
 
-pytestmark = pytest.mark.pure
+pytestmark = [pytest.mark.pure, *([] if PURE else [pytest.mark.slow])]  # compiled for each type
 RNG = np.random.default_rng(5)
 X = RNG.normal(size=(7, 4)) * (RNG.random((7, 4)) < 0.6)
 X[2] = 0.0

@@ -39,7 +39,10 @@ def test_full_and_dense_matrices_stay():
         assert kept is None
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize(
+    "kernel",
+    ["linear", "poly", pytest.param("rbf", marks=pytest.mark.slow)],  # indices of 64 bits
+)
 def test_a_far_column_changes_nothing_and_costs_little(kernel):
     X, y = first_column_decides()
     p = 3_000_000 if kernel == "linear" else FAR  # w itself has p entries

@@ -265,7 +265,10 @@ def test_share_has_two_decimals():
         (0.0009, "< 1 ms"),
         (0.001, "1 ms"),
         (0.0015, "1.5 ms"),
-        (0.0999, "1e+02 ms"),
+        pytest.param(
+            *(0.0999, "100 ms"),
+            marks=pytest.mark.xfail(strict=True, reason="two digits of 99.9 are written as 1e+02"),
+        ),
         (0.1, "0.1 s"),
         (0.15, "0.15 s"),
         (1.234, "1.23 s"),
