@@ -172,6 +172,15 @@ def test_limits_keep_the_best_point(solver, model):
             assert s.status in ("iteration_limit", "time_limit", "interrupted")
 
 
+@pytest.mark.parametrize("kernel", ["poly", "precomputed"])
+def test_bounds_of_pairwise_steps_only_improve(kernel):
+    X, y = ball(n=150)
+    given = oracle.gram(X, X, "rbf", 0.3, 0, 3) if kernel == "precomputed" else X
+    h = solve(given, y, kernel=kernel, gamma=0.3, coef0=1.0, C=300.0, tol=1e-9).history
+    assert len(h["dual"]) > 3
+    assert (np.diff(h["dual"]) >= 0).all()
+
+
 def test_dual_points_become_sparse_machines():
     X, y = ball(n=200)
     s = solve(

@@ -240,6 +240,12 @@ def test_gram_of_thin_rows_does_not_spread_them_out(threads):
     )
 
 
+def test_gram_of_rows_with_others_of_another_size():
+    X, Z = sparse_normal(9, 4, seed=1), 5.0 * sparse_normal(7, 4, seed=2)
+    expect = oracle.gram(X, Z, "rbf", 0.01, 0.0, 3)
+    np.testing.assert_allclose(kernels.gram(X, Z, "rbf", 0.01), expect, rtol=1e-12, atol=1e-14)
+
+
 @pytest.mark.parametrize(("shift", "dtype"), [(3000.0, np.float32), (1e8, np.float64)])
 def test_rbf_does_not_depend_on_where_the_data_lie(shift, dtype):
     K = kernels.gram(np.array([[shift], [shift + 1]]), gamma=1.0, dtype=dtype)

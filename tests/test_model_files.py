@@ -767,6 +767,14 @@ def test_libsvm_predicts_with_our_models(svm, tmp_path, k, kernel):
         np.testing.assert_allclose(np.array(theirs_p)[:, :1], P, atol=1e-6)
 
 
+def test_support_vectors_of_a_class_keep_their_order_in_the_file(tmp_path):
+    record = expansion(2, n=60, p=3)
+    write_model(tmp_path / "m", record)
+    coefs = read_model(tmp_path / "m").coefs[:, 0]
+    mine = [record.coefs[record.sv_class == k, 0] for k in range(2)]
+    np.testing.assert_array_equal(coefs, np.concatenate(mine))
+
+
 @pytest.mark.parametrize(
     ("program", "record"),
     [("liblinear-predict", linear(4, p=5)), ("svm-predict", expansion(4, p=5, n=9))],
