@@ -45,7 +45,7 @@ test: lint
 	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix.py' --fail-under=95
 
 test-slow: $(READY)
-	$(BIN)/python -m pytest -m slow --durations=20 -rs
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --durations=20 -rs
 
 # a million mutated files, and every truncation of real ones
 fuzz: $(READY)
