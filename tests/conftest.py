@@ -37,7 +37,6 @@ COMPILED = {
     ("CSR float64", 1),
     ("CSR float32", 1),
     ("CSR float32", 2),
-    ("dense int8", 1),
 }
 
 
