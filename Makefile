@@ -5,6 +5,9 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
+# Hundreds of processes are started by the tests: bytecode is written once, for all of them.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-slow mutants fuzz lint format docs screenshots bench-read bench-kernels bench-startup \
 	bench-solvers bench-peers bench-paper bench-scale bench bench-compare clean
 
@@ -39,9 +42,12 @@ $(VENV)/.ready-bench: $(READY)
 demo: $(VENV)/.ready-demo
 	@$(BIN)/python -m bench.demo
 
+# Reading the test files that have no pure test would take longer than half of the pure ones.
+PURE_TESTS = $(shell grep -l 'mark.pure' tests/test_*.py)
+
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20 -rs
-	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure $(PURE_TESTS)
 	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix.py' --fail-under=95
 
 test-slow: $(READY)

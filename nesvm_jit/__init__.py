@@ -26,9 +26,9 @@ _HOME = {
     "path": ".selection.path",
     "read_libsvm": ".files.libsvm",
     "Settings": ".settings",
-    "Solution": ".binary",
+    "Solution": ".binary.solution",
     "set_threads": ".jit",
-    "solve": ".binary",
+    "solve": ".binary.solve",
     "train": ".machine.train",
     "write_libsvm": ".files.libsvm",
 }
@@ -61,7 +61,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from . import distributed, kernels
-    from .binary import Solution, solve
+    from .binary.solution import Solution
+    from .binary.solve import solve
     from .errors import FormatError, InputError, NesvmError
     from .estimator import NESVC
     from .files.converting import convert

@@ -184,7 +184,7 @@ def row_slice(X: Matrix, lo: int, hi: int) -> Matrix:
 def take_rows(X: Matrix, index: np.ndarray) -> Matrix:
     """A copy of some rows."""
     if not isinstance(X, Csr):
-        return _readonly(X[index])
+        return readonly(X[index])
     counts = (X.indptr[1:] - X.indptr[:-1])[index].astype(np.int64)
     indptr = np.zeros(len(index) + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
@@ -192,9 +192,9 @@ def take_rows(X: Matrix, index: np.ndarray) -> Matrix:
     shift = X.indptr[:-1][index].astype(np.int64) - indptr[:-1]
     cells = np.arange(indptr[-1]) + np.repeat(shift, counts)
     return Csr(
-        _readonly(X.data[cells]),
-        _readonly(X.indices[cells]),
-        _readonly(indptr.astype(X.indptr.dtype)),
+        readonly(X.data[cells]),
+        readonly(X.indices[cells]),
+        readonly(indptr.astype(X.indptr.dtype)),
         X.n_cols,
     )
 
@@ -213,28 +213,28 @@ def as_scipy(X: Matrix):
 
 # ---------------------------------------------------------------- the public edge
 
-_ASCENDING, _UNSORTED, _INFINITE, _BROKEN = range(4)
+ASCENDING, UNSORTED, INFINITE, BROKEN = range(4)
 
 
 @exact_loop
-def _csr_fault(data, indices, indptr, n_cols):
+def csr_fault(data, indices, indptr, n_cols):
     """The worst fault of a matrix. Nothing is read that may be outside."""
-    worst = _ASCENDING
+    worst = ASCENDING
     for i in range(len(indptr) - 1):
         start, stop = indptr[i], indptr[i + 1]
         if start > stop or stop > len(indices):
-            return _BROKEN
+            return BROKEN
         for j in range(start, stop):
             if indices[j] >= n_cols:
-                return _BROKEN
+                return BROKEN
             if not np.isfinite(data[j]):
-                worst = max(worst, _INFINITE)
+                worst = max(worst, INFINITE)
             if j > start and indices[j] <= indices[j - np.uint64(1)]:
-                worst = max(worst, _UNSORTED)
+                worst = max(worst, UNSORTED)
     return worst
 
 
-def _readonly(a: np.ndarray) -> np.ndarray:
+def readonly(a: np.ndarray) -> np.ndarray:
     """A read-only view, so that compiled code meets one type, memory-mapped or not."""
     view = a.view()
     view.flags.writeable = False
@@ -284,9 +284,9 @@ def as_matrix(X, name: str = "X") -> Matrix:
     if X.ndim != 2:
         raise InputError(f"{name} must have 2 dimensions, got {X.ndim}")
     dense = np.require(_as_kept(X, name), requirements=["C", "A"])
-    if dense.dtype.kind == "f" and not _all_finite(_readonly(dense.reshape(-1))):
+    if dense.dtype.kind == "f" and not _all_finite(readonly(dense.reshape(-1))):
         raise InputError(f"{name} must be finite, got NaN or infinity")
-    return _readonly(dense)
+    return readonly(dense)
 
 
 def _refuse_masked(v, name: str) -> None:
@@ -314,16 +314,16 @@ def _checked_csr(X: Csr, name: str) -> Csr:
         for a in (indices, indptr)
     )
     data = np.require(_as_kept(data, name), requirements=["C", "A"])
-    csr = Csr(_readonly(data), _readonly(indices), _readonly(indptr), int(n_cols))
-    worst = _csr_fault(csr.data, csr.indices, csr.indptr, csr.n_cols)
-    if worst == _BROKEN:
+    csr = Csr(readonly(data), readonly(indices), readonly(indptr), int(n_cols))
+    worst = csr_fault(csr.data, csr.indices, csr.indptr, csr.n_cols)
+    if worst == BROKEN:
         raise InputError(
             f"a sparse {name} has an index outside its {len(indptr) - 1} rows, "
             f"{n_cols} columns or {len(data)} values"
         )
-    if worst == _INFINITE:
+    if worst == INFINITE:
         raise InputError(f"{name} must be finite, got NaN or infinity")
-    return csr if worst == _ASCENDING else _sorted_csr(csr, name)
+    return csr if worst == ASCENDING else _sorted_csr(csr, name)
 
 
 def _sorted_csr(X: Csr, name: str) -> Csr:

@@ -12,7 +12,7 @@ from .errors import InputError
 from .files.snapshot import require_named_file
 from .matrix import as_number
 from .models import MODELS
-from .solvers import SCHEDULES
+from .solvers.accelerated import SCHEDULES
 
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")

@@ -9,13 +9,13 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from . import jit, kernels
-from .binary import solve
+from .binary.solve import solve
 from .files.libsvm import read_libsvm
 from .kernels.active_set import _newton_steps
 from .kernels.gram import as_spec
 from .kernels.model_text import _parse_rows
 from .matrix import as_matrix
-from .models.kernel_rows import KernelRows
+from .problems.kernel_rows import KernelRows
 
 
 def matrices() -> dict[str, object]:

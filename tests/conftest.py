@@ -80,7 +80,7 @@ def eager():
 @pytest.fixture
 def small_blocks(monkeypatch):
     """Matrices on disk are read in blocks of a few rows."""
-    from nesvm_jit.models import blocks
+    from nesvm_jit.problems import blocks
 
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 5_000)
 

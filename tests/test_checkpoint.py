@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,12 +25,17 @@ from nesvm_jit import (
     train,
     write_libsvm,
 )
+from nesvm_jit.binary import linear
+from nesvm_jit.binary.saving import Saving
 from nesvm_jit.checkpoint import Checkpoint
 from nesvm_jit.files.snapshot import read_snapshot, write_snapshot
 from nesvm_jit.matrix import as_matrix
-from nesvm_jit.models import MODELS, blocks
-from nesvm_jit.models.part import Part
-from nesvm_jit.solvers import Run, Saving, auto
+from nesvm_jit.models import MODELS
+from nesvm_jit.problems import blocks
+from nesvm_jit.problems.shard import Shard
+from nesvm_jit.solvers import auto
+from nesvm_jit.solvers.driver import always, drive
+from nesvm_jit.solvers.run import Limits, Run
 
 from tests.commands import command, data_file, done, refused
 from tests.compare import same_machine, same_solution
@@ -140,18 +146,19 @@ def test_options_of_engines(tmp_path, options):
 
 def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
     monkeypatch.setattr(auto, "FEW_CELLS", 10)
-    monkeypatch.setattr(auto, "patience", lambda size: 200.0)
+    monkeypatch.setattr(linear, "patience", lambda size: 200.0)
     X, y = binary(n=200)
 
     def fit(**more):
         return solve(X, y, tol=1e-8, **more)
 
-    whole, loops = fit(), set()
+    whole, engines = fit(), set()
     assert whole.why.startswith("after 9 epochs of coordinate steps")
     for k in (1, 2, 8, 9, 10, 11, whole.n_iter - 1):
         same_solution(whole, resumed(fit, tmp_path / "file", killed_at(k)))
-        loops |= {*read_snapshot(tmp_path / "file")["slots"]["0"]["state"]["loops"]}
-    assert loops == {"coordinate", "newton"}
+        same_solution(whole, resumed(fit, tmp_path / "file", asked_at(k)))
+        engines.add(read_snapshot(tmp_path / "file")["slots"]["0"]["state"]["run"]["engine"])
+    assert engines == {"coordinate", "newton"}
 
 
 def test_newton_by_conjugate_gradients(tmp_path, monkeypatch):
@@ -425,10 +432,13 @@ def test_facts_and_arrays_come_back_as_they_were(tmp_path):
 def test_looking_at_the_clock_costs_nothing(tmp_path):
     checkpoint = Checkpoint(tmp_path / "file", 1e9, {})
     for slot in (None, checkpoint.slot(0)):
-        run = Run(None, None, saving=slot and Saving(slot, None))
+        saving = slot and Saving(slot, None)
+        if saving:
+            saving.state = SimpleNamespace(settled=False)
+        run = Run(SimpleNamespace(passes=0.0), Limits())
         began = time.perf_counter()
-        for _ in range(1000):
-            run.pausing("loop", dict)
+        drive((None for _ in range(1000)), run, always, saving=saving)
+        assert run.iterations == 1000
         assert time.perf_counter() - began < 0.02  # 20 µs a round; a round takes as much or more
 
 
@@ -465,7 +475,7 @@ def test_a_process_that_is_killed_goes_on(tmp_path):
     process.wait()
     assert not model.exists()
     slots = read_snapshot(file)["slots"]
-    assert 0 < slots["0"]["state"]["run"]["rounds"] < 5000
+    assert 0 < slots["0"]["state"]["run"]["iterations"] < 5000
     ended = done("train", "--resume", *options, data, model)
     assert "--resume and a higher limit goes on from" in ended.err
     same_model_files(whole, model)
@@ -597,15 +607,15 @@ def test_parts_that_are_lost_after_resuming_are_built_again():
 
     def holder():
         data = blocks.Resident(as_matrix(X))
-        return Holder(0, Part(data, y, np.ones(len(y)), MODELS["csvm"](), True))
+        return Holder(0, Shard(data, y, np.ones(len(y)), MODELS["csvm"](), True))
 
     first, log = holder(), Log()
-    first.answer(Call(0, "place", (w, 0.5, False), None, ()))
+    first.answer(Call(0, "place", (w, 0.5), None, ()))
     first.answer(Call(1, "step", (0.0, 1.0), None, ()))
     state = {0: first.answer(Call(2, "state", (), None, ()))[0]}
     calls = [
-        Call(0, "dealt", ({0: np.arange(len(y)) / len(y)},), 0, ()),
-        Call(1, "place", (2 * w, 0.0, False), None, ()),
+        Call(0, "deal", ({0: np.arange(len(y)) / len(y)},), 0, ()),
+        Call(1, "place", (2 * w, 0.0), None, ()),
         Call(2, "restore", (state,), None, ()),
         Call(3, "aim", (w, 0.0), None, ()),
         Call(4, "step", (0.5, 1.0), None, ()),
@@ -614,9 +624,9 @@ def test_parts_that_are_lost_after_resuming_are_built_again():
     for call in calls:
         second.answer(call)
         log.add(call)
-    assert [call.method for call in log.calls()] == ["dealt", "restore", "aim", "step"]
+    assert [call.method for call in log.calls()] == ["deal", "restore", "aim", "step"]
     for call in log.calls():
         third.answer(call)
-    for name, array in second.part.state().items():
-        assert np.array_equal(array, third.part.state()[name]), name
+    for name, array in second.shard.state().items():
+        assert np.array_equal(array, third.shard.state()[name]), name
     assert np.array_equal(second.vectors[0], third.vectors[0])

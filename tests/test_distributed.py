@@ -239,11 +239,11 @@ def test_the_log_keeps_what_is_needed_to_repeat():
     assert [c.method for c in log.calls()] == ["sweep", "swept", "sweep"]
     log.add(Call(500, "sweep", (w, 0.0, 1.0), None, (101,)))
     assert [c.number for c in log.calls()] == [500]
-    log.add(Call(501, "place", (w, 0.0, False), None, ()))
+    log.add(Call(501, "place", (w, 0.0), None, ()))
     log.add(Call(502, "stepped", (), 502, ()))
-    log.add(Call(503, "mapped", (len, (Ref(502),), ()), 503, ()))
+    log.add(Call(503, "map", (len, (Ref(502),), ()), 503, ()))
     log.add(Call(504, "centre_on", (Ref(503),), None, (502, 503)))
     log.add(Call(505, "step", (0.0, 1.0), None, ()))
     assert [c.number for c in log.calls()] == [500, 501, 502, 503, 504, 505]
-    log.add(Call(506, "place", (w, 0.0, False), None, ()))
+    log.add(Call(506, "place", (w, 0.0), None, ()))
     assert [c.number for c in log.calls()] == [500, 506]

@@ -12,15 +12,15 @@ from nesvm_jit.jit import most_threads
 from nesvm_jit.kernels.sweep import Rows as RowData
 from nesvm_jit.matrix import Size, as_matrix
 from nesvm_jit.models import MODELS
-from nesvm_jit.models.blocks import Resident
-from nesvm_jit.models.part import Part
+from nesvm_jit.problems.blocks import Resident
+from nesvm_jit.problems.shard import Shard, loss_at
 
 pytest.importorskip("distributed")
 import nesvm_jit.distributed.cluster as cluster_module
 from nesvm_jit.distributed.cluster import Cluster, LostPartError
 from nesvm_jit.distributed.holder import Call, Holder, Recipe, Ref, Task
 from nesvm_jit.distributed.pieces import Chunk
-from nesvm_jit.distributed.remote import RemoteData, RemoteParts
+from nesvm_jit.distributed.remote import RemoteData, RemoteShard
 from nesvm_jit.distributed.server import Home, Question, connect
 from nesvm_jit.distributed.worker import checksum, forget, serve, summarise
 
@@ -262,14 +262,17 @@ def is_free(home):
 def test_a_part_that_is_opened_again_has_answered_the_calls_of_its_log(client):
     client.here = A
     w = np.array([1.0, -1.0, 2.0])
-    log = [Call(3, "place", (w, 0.5, False), None, ()), Call(4, "margins", (), 4, ())]
+    log = [Call(3, "place", (w, 0.5), None, ()), Call(4, "margins_at", (-w, 1.0), 4, ())]
     home, facts = serve("p7", 7, "rows", recipe(CUTS[1]), 3, TASK, log, b"secret")
     assert home[:2] == ("p7", "127.0.0.1")
     assert (facts.rows, facts.costs, facts.largest_cost) == (3, 4.5, 2.0)
     with connect(home, b"secret") as parent:
-        parent.send(Question(Call(5, "collected", (Ref(4),), None, ()), max))
+        parent.send(Question(Call(5, "collect", (Ref(4),), None, ()), max))
         assert parent.poll(5.0)
-        assert parent.recv().found[7].tolist() == (X[CUTS[1]] @ w + 0.5).tolist()
+        assert parent.recv().found[7].tolist() == (1.0 - X[CUTS[1]] @ w).tolist()
+        parent.send(Question(Call(6, "state", (), None, ()), max))
+        assert parent.poll(5.0)
+        assert parent.recv().found[7]["margins"].tolist() == (X[CUTS[1]] @ w + 0.5).tolist()
     forget("p7")
     forget("rows")
 
@@ -312,9 +315,9 @@ class Parts:
             self.cluster.find_home(name)
         task = TASK._replace(model=MODELS[model](), bias=bias)
         data = RemoteData(Size(len(X), 3, X.size, 24), np.dtype("f8"))
-        self.remote = RemoteParts(self.cluster, sources, data, task)
+        self.remote = RemoteShard(self.cluster, sources, data, task)
         c = np.where(Y == 1.0, 2.0, 0.5)
-        self.local = Part(Resident(as_matrix(X)), Y, c, MODELS[model](), bias)
+        self.local = Shard(Resident(as_matrix(X)), Y, c, MODELS[model](), bias)
         self.names = [name for name, _ in sources]
 
     def __enter__(self):
@@ -333,8 +336,12 @@ class Parts:
     def same_vector(self, method, *args):
         there = getattr(self.remote, method)(*args)
         here = getattr(self.local, method)(*args)
-        equal(self.remote.collected(there), here)
+        equal(self.remote.collect(there), here)
         return there, here.copy()
+
+    def same_margins(self):
+        """Both stand at the same margins."""
+        equal(self.remote.state()["margins"], self.local.state()["margins"])
 
 
 def equal(there, here):
@@ -357,7 +364,7 @@ def test_facts_are_those_of_all_rows(client, cuts):
     with Parts(client, cuts) as parts:
         rows = slice(0, cuts[-1].stop)
         c = np.where(Y == 1.0, 2.0, 0.5)[rows]
-        local = Part(Resident(as_matrix(X[rows])), Y[rows], c, TASK.model, True)
+        local = Shard(Resident(as_matrix(X[rows])), Y[rows], c, TASK.model, True)
         equal(parts.remote.facts, local.facts)
         assert parts.remote.n_features == 3
         assert parts.remote.bias is True
@@ -372,10 +379,10 @@ def test_every_method_gives_what_all_rows_in_one_part_give(client, model, bias):
         b = 0.5 * bias
         parts.same("sweep", W, b, 0.5)
         alpha, array = parts.same_vector("swept")
-        equal(parts.remote.direction(alpha), parts.local.direction(array))
+        equal(parts.remote.dual_weights(alpha), parts.local.dual_weights(array))
         parts.same("spread", V, b)
         parts.same("place", W, b)
-        parts.same_vector("margins")
+        parts.same_margins()
         parts.same("step", 0.0, 0.5)
         parts.remote.centre_on(alpha)
         parts.local.centre_on(array)
@@ -383,18 +390,21 @@ def test_every_method_gives_what_all_rows_in_one_part_give(client, model, bias):
         parts.same("aim", V, b)
         parts.same("slope", 0.25, 0.5)
         parts.same("step", 0.25, 0.5)
-        parts.same_vector("margins")
+        parts.same_margins()
         parts.same_vector("stepped")
         parts.same_vector("stepped", 0.5)
         parts.same("weight_of_curvature")
         parts.same("hessian", np.float64)
         parts.same("hessian_times", V)
         parts.same("hessian_diagonal")
-        parts.same("loss_at", V, b)
-        parts.same_vector("margins")
-        parts.same("place", W, b, True)
+        there, here = parts.same_vector("margins_at", V, b)
+        loss = (loss_at, (there,), (TASK.model.loss,)), (loss_at, (here,), (TASK.model.loss,))
+        equal(parts.remote.reduce(*loss[0]), parts.local.reduce(*loss[1]))
+        parts.remote.place(W, b, there)
+        parts.local.place(W, b, here)
         parts.same("step", 0.0, 0.5)
-        parts.same_vector("margins")
+        parts.same_margins()
+        equal(parts.local.state()["margins"], here)
 
 
 def scaled(rows: RowData, v, t):
@@ -412,12 +422,12 @@ def total(rows: RowData, v, t):
 def test_vectors_are_dealt_mapped_reduced_and_collected(client):
     with Parts(client) as parts:
         v = np.arange(6.0)
-        there = parts.remote.dealt(v)
-        assert parts.remote.collected(there).tolist() == v.tolist()
-        mapped = parts.remote.mapped(scaled, (there,), (2.0,))
-        assert parts.remote.collected(mapped).tolist() == (2.0 * Y * v).tolist()
-        assert parts.remote.reduced(total, (there,), (3.0,)) == 45.0
-        assert parts.remote.reduced(largest, (mapped,), by=max) == 6.0
+        there = parts.remote.deal(v)
+        assert parts.remote.collect(there).tolist() == v.tolist()
+        mapped = parts.remote.map(scaled, (there,), (2.0,))
+        assert parts.remote.collect(mapped).tolist() == (2.0 * Y * v).tolist()
+        assert parts.remote.reduce(total, (there,), (3.0,)) == 45.0
+        assert parts.remote.reduce(largest, (mapped,), by=max) == 6.0
 
 
 @pytest.mark.parametrize("cuts", [CUTS, (slice(0, 6),)], ids=["three parts", "one part"])
@@ -436,7 +446,7 @@ def test_a_state_goes_from_one_to_several_parts_and_back(client, cuts):
         for part in (parts.remote, parts.local):
             part.aim(V, 0.25)
         parts.same("step", 0.5, 0.5)
-        parts.same_vector("margins")
+        parts.same_margins()
 
 
 @pytest.fixture
@@ -455,7 +465,7 @@ def calls(monkeypatch):
 
 def test_workers_are_told_once_which_vectors_nobody_needs(client, calls):
     with Parts(client) as parts:
-        v, kept = parts.remote.dealt(np.zeros(6)), parts.remote.dealt(np.ones(6))
+        v, kept = parts.remote.deal(np.zeros(6)), parts.remote.deal(np.ones(6))
         parts.remote.place(W, 0.0)
         number = v.ref.number
         del v
@@ -464,13 +474,13 @@ def test_workers_are_told_once_which_vectors_nobody_needs(client, calls):
         assert [call.dropped for call in calls] == [(), (), (), (number,), ()]
         assert [call.kept_as for call in calls] == [0, 1, None, None, None]
         assert [call.number for call in calls] == [0, 1, 2, 3, 4]
-        assert parts.remote.collected(kept).tolist() == [1.0] * 6
+        assert parts.remote.collect(kept).tolist() == [1.0] * 6
 
 
 def test_an_error_of_a_part_is_raised_and_the_parts_go_on(client):
     with Parts(client) as parts:
         with pytest.raises(ZeroDivisionError):
-            parts.remote.reduced(divided, (parts.remote.dealt(np.zeros(6)),))
+            parts.remote.reduce(divided, (parts.remote.deal(np.zeros(6)),))
         parts.same("sweep", W, 0.5, 0.5)
 
 
@@ -569,40 +579,40 @@ def test_a_part_that_hangs_up_is_built_again_where_it_was(trouble, client, calls
         v = parts.remote.swept()
         asked = len(client.asked)
         trouble.doomed = {number: (1, ())}
-        expected = parts.remote.reduced(total, (v,), (1.0,))
-        assert parts.remote.reduced(troubled, (v,)) == expected
+        expected = parts.remote.reduce(total, (v,), (1.0,))
+        assert parts.remote.reduce(troubled, (v,)) == expected
         assert client.homes(serve)[asked:] == [(number, (A, B, C)[number])]
         log = client.asked[-1][2][5]
         assert [call.method for call in log] == ["sweep", "swept"]
         parts.local.sweep(W, 0.5, 0.5)
-        equal(parts.remote.collected(v), parts.local.swept())
+        equal(parts.remote.collect(v), parts.local.swept())
     if number:  # what a part has answered is not done again
         assert [c.method for c in calls].count("sweep") == 1
 
 
 def test_vectors_that_nobody_needs_are_not_made_again(trouble, client):
     with Parts(client) as parts:
-        v, other = parts.remote.dealt(np.ones(6)), parts.remote.dealt(np.zeros(6))
+        v, other = parts.remote.deal(np.ones(6)), parts.remote.deal(np.zeros(6))
         del other
         parts.remote.place(W, 0.0)
         trouble.doomed = {1: (1, ())}
-        assert parts.remote.reduced(troubled, (v,)) == 6.0
-        assert [call.method for call in client.asked[-1][2][5]] == ["dealt", "place"]
+        assert parts.remote.reduce(troubled, (v,)) == 6.0
+        assert [call.method for call in client.asked[-1][2][5]] == ["deal", "place"]
 
 
 def test_a_part_whose_worker_has_gone_moves_to_another(trouble, client):
     with Parts(client) as parts:
-        v = parts.remote.dealt(np.arange(6.0))
+        v = parts.remote.deal(np.arange(6.0))
         trouble.doomed = {2: (1, (C,))}
-        assert parts.remote.reduced(troubled, (v,)) == 15.0
+        assert parts.remote.reduce(troubled, (v,)) == 15.0
         assert client.homes(serve) == [(0, A), (1, B), (2, C), (2, A)]
 
 
 def test_all_parts_on_workers_that_have_gone_move_when_the_first_hangs_up(trouble, client):
     with Parts(client) as parts:
-        v = parts.remote.dealt(np.arange(6.0))
+        v = parts.remote.deal(np.arange(6.0))
         trouble.doomed = {0: (1, (A, C))}
-        assert parts.remote.reduced(troubled, (v,)) == 15.0
+        assert parts.remote.reduce(troubled, (v,)) == 15.0
         assert client.homes(serve)[3:] == [(0, B), (2, B)]
 
 
@@ -612,9 +622,9 @@ def test_a_part_that_does_not_answer_is_given_up_with_its_worker(trouble, client
             trouble.free.set()
 
     with Parts(client) as parts:
-        v = parts.remote.dealt(np.arange(6.0))
+        v = parts.remote.deal(np.arange(6.0))
         trouble.doomed, client.instead = {1: True}, instead
-        assert parts.remote.reduced(stuck, (v,)) == 15.0
+        assert parts.remote.reduce(stuck, (v,)) == 15.0
         assert client.homes(serve)[3:] == [(1, A)]
 
 
@@ -643,14 +653,14 @@ def test_twenty_losses_are_borne_while_parts_are_opened_and_no_more(client):
 @pytest.mark.parametrize("losses", [20, 21])
 def test_losses_while_a_part_is_asked_count_with_those_while_it_is_opened(trouble, client, losses):
     with Parts(client, CUTS[:2]) as parts:
-        v = parts.remote.dealt(np.arange(5.0))
+        v = parts.remote.deal(np.arange(5.0))
         trouble.doomed = {1: (2, ())}
         client.instead = killing(losses - 2)
         if losses == 20:
-            assert parts.remote.reduced(troubled, (v,)) == 10.0
+            assert parts.remote.reduce(troubled, (v,)) == 10.0
         else:
             with pytest.raises(NesvmError, match=TWENTY):
-                parts.remote.reduced(troubled, (v,))
+                parts.remote.reduce(troubled, (v,))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

@@ -11,7 +11,7 @@ import pytest
 from nesvm_jit import FormatError, InputError, convert
 from nesvm_jit.matrix import Size, as_matrix
 from nesvm_jit.models import MODELS
-from nesvm_jit.models.sums import Sums
+from nesvm_jit.problems.sums import Sums
 from scipy.sparse import csr_matrix
 
 pytest.importorskip("distributed")
@@ -224,28 +224,30 @@ def logged(*calls):
 
 
 AT = (np.zeros(2), 0.0)
-MOVED, KNOWN = ("place", (*AT, False)), ("place", (*AT, True))
+MOVED, KNOWN = ("place", AT), ("place", (*AT, Ref(0)))
+MARGINS = ("margins_at", AT, 0)
 
 
 @pytest.mark.parametrize(
     ("calls", "kept"),
     [
-        (["slope", "hessian", "spread", "state", "collected"], []),
+        (["slope", "hessian", "spread", "state", "collect"], []),
         (["sweep", "sweep"], [1]),
         (["sweep", ("swept", (), 1), "sweep", "sweep"], [0, 1, 3]),
         (["sweep", ("swept", (), 0), ("sweep", (), None, (0,))], [2]),
         ([MOVED, "aim", "step", "aim", "step"], [0, 1, 2, 3, 4]),
         ([MOVED, "aim", "step", MOVED, "aim"], [3, 4]),
-        ([MOVED, "step", KNOWN, "aim"], [0, 1, 2, 3]),
-        ([MOVED, "loss_at", KNOWN], [0, 1, 2]),
+        ([MARGINS, MOVED, "step", KNOWN, "aim"], [0, 3, 4]),
+        ([MARGINS, KNOWN, ("step", (), None, (0,))], [0, 1, 2]),
+        ([MARGINS, KNOWN, ("place", AT, None, (0,))], [2]),
         ([MOVED, "step", ("restore", ({},)), "step"], [2, 3]),
         ([MOVED, "sweep", "step"], [0, 1, 2]),
         ([MOVED, ("stepped", (), 9), MOVED], [0, 1, 2]),
-        ([MOVED, ("margins", (), 9), MOVED], [0, 1, 2]),
+        ([MOVED, MARGINS, MOVED], [1, 2]),
         ([MOVED, ("swept", (), 9), MOVED], [1, 2]),
         (["sweep", ("stepped", (), 9), "sweep"], [1, 2]),
-        ([("dealt", ({},), 0), "sweep"], [0, 1]),
-        ([("dealt", ({},), 0), ("sweep", (), None, (0,))], [1]),
+        ([("deal", ({},), 0), "sweep"], [0, 1]),
+        ([("deal", ({},), 0), ("sweep", (), None, (0,))], [1]),
     ],
 )
 def test_calls_that_left_no_trace_are_not_repeated(calls, kept):
@@ -253,7 +255,7 @@ def test_calls_that_left_no_trace_are_not_repeated(calls, kept):
 
 
 def test_a_vector_is_kept_as_long_as_another_is_made_of_it():
-    made = [("dealt", ({},), 0), ("dealt", ({},), 1), ("mapped", (len, (Ref(0), (Ref(1),)), ()), 2)]
+    made = [("deal", ({},), 0), ("deal", ({},), 1), ("map", (len, (Ref(0), (Ref(1),)), ()), 2)]
     assert logged(*made) == [0, 1, 2]
     assert logged(*made, ("sweep", (), None, (0, 1))) == [0, 1, 2, 3]
     assert logged(*made, ("sweep", (), None, (0, 2))) == [1, 3]
@@ -300,24 +302,24 @@ def test_a_call_is_made_once_however_often_it_is_asked(first):
     holder = Holder(0, Echo())
     for number in (first, first, first + 1, first + 1, first):
         assert holder.answer(Call(number, "sweep", (number,), None, ())) == (number,)
-    assert holder.part.heard == [("sweep", n) for n in (first, first + 1, first)]
+    assert holder.shard.heard == [("sweep", n) for n in (first, first + 1, first)]
 
 
 def test_a_vector_that_is_kept_is_not_sent_until_it_is_asked_for():
     holder = Holder(0, Echo())
-    assert holder.answer(Call(0, "mapped", (5.0,), 0, ())) is None
-    assert holder.answer(Call(0, "mapped", (5.0,), 0, ())) is None
+    assert holder.answer(Call(0, "map", (5.0,), 0, ())) is None
+    assert holder.answer(Call(0, "map", (5.0,), 0, ())) is None
     assert holder.vectors == {0: (5.0,)}
-    assert holder.answer(Call(1, "direction", (Ref(0),), None, ())) == ((5.0,),)
-    assert holder.answer(Call(2, "collected", (Ref(0),), None, ())) == {0: ((5.0,),)}
-    assert holder.part.heard == [("mapped", 5.0), ("direction", (5.0,)), ("collected", (5.0,))]
+    assert holder.answer(Call(1, "dual_weights", (Ref(0),), None, ())) == ((5.0,),)
+    assert holder.answer(Call(2, "collect", (Ref(0),), None, ())) == {0: ((5.0,),)}
+    assert holder.shard.heard == [("map", 5.0), ("dual_weights", (5.0,)), ("collect", (5.0,))]
 
 
 def test_vectors_are_found_inside_tuples_and_other_arguments_are_left_alone():
     holder = Holder(0, Echo(), {3: "a", 4: "b"})
     pair = SimpleNamespace(ref=Ref(3))
     args = (max, (Ref(3), (Ref(4), 2.0)), [Ref(3)], pair, Size(1, 2, 3, 4))
-    found = holder.answer(Call(0, "reduced", args, None, ()))
+    found = holder.answer(Call(0, "reduce", args, None, ()))
     assert found == (max, ("a", ("b", 2.0)), [Ref(3)], pair, Size(1, 2, 3, 4))
     assert type(found[-1]) is Size
 
@@ -331,9 +333,9 @@ def test_vectors_that_nobody_needs_are_forgotten():
 @pytest.mark.parametrize("number", [0, 1])
 def test_a_part_takes_its_own_piece_and_its_answer_has_its_number(number):
     holder = Holder(number, Echo())
-    for k, method in enumerate(("dealt", "restore")):
+    for k, method in enumerate(("deal", "restore")):
         assert holder.answer(Call(k, method, ({0: "a", 1: "b"},), None, ())) == ("ab"[number],)
-    for k, method in enumerate(("collected", "state")):
+    for k, method in enumerate(("collect", "state")):
         assert holder.answer(Call(5 + k, method, ("v",), None, ())) == {number: ("v",)}
     assert holder.answer(Call(9, "spread", ({0: "a"},), None, ())) == ({0: "a"},)
 
@@ -438,20 +440,20 @@ def test_a_part_has_labels_and_costs_of_its_task(rows):
     task = Task(3.0, {3.0: 10.0, 1.0: 0.5}, MODELS["csvm"](), False)
     holder = holder_of(4, rows, recipe(A, B), 2, task)
     assert holder.number == 4
-    assert holder.part.rows.y.tolist() == [1.0, -1.0, -1.0, 1.0]
-    assert holder.part.rows.c.tolist() == [10.0, 0.5, 0.0, 10.0]
-    assert (holder.part.n_rows, holder.part.n_features) == (4, 2)
-    assert (holder.part.model, holder.part.bias) == (task.model, False)
+    assert holder.shard.rows.y.tolist() == [1.0, -1.0, -1.0, 1.0]
+    assert holder.shard.rows.c.tolist() == [10.0, 0.5, 0.0, 10.0]
+    assert (holder.shard.n_rows, holder.shard.n_features) == (4, 2)
+    assert (holder.shard.model, holder.shard.bias) == (task.model, False)
     assert holder.vectors == {}
 
 
 def test_sparse_rows_are_widened_and_dense_ones_must_be_as_wide_as_all(rows):
     task = Task(1.0, {1.0: 1.0}, MODELS["csvm"](), True)
     source = Recipe((Chunk(csr_matrix([[0.0, 1.0]]), [1.0], 1.0),), None, float)
-    assert holder_of(0, rows, source, 7, task).part.n_features == 7
+    assert holder_of(0, rows, source, 7, task).shard.n_features == 7
     forget_rows(rows)
     square = recipe(([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [1.0, 1.0]))
-    assert holder_of(0, rows, square, 3, task).part.n_features == 3
+    assert holder_of(0, rows, square, 3, task).shard.n_features == 3
     for width in (2, 4):
         with pytest.raises(InputError, match=rf"^all parts must have {width} columns, got 3$"):
             holder_of(0, rows, square, width, task)

@@ -6,20 +6,28 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from nesvm_jit.binary.linear import Engines
 from nesvm_jit.kernels.coordinate import _shuffle
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.sweep import HINGE, SQUARE
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
-from nesvm_jit.models.problem import DualPoint, Evaluation, problem_in_memory
-from nesvm_jit.models.smoothed_kernel import SmoothedKernel
-from nesvm_jit.solvers import Limits, Run, active_set, chain, coordinate, newton
+from nesvm_jit.problems.certificate import DualPoint
+from nesvm_jit.problems.evaluation import NO_SUMS, Evaluation
+from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.problems.linear import problem_in_memory
+from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
+from nesvm_jit.settings import Settings
+from nesvm_jit.solvers import active_set, coordinate, newton
 from nesvm_jit.solvers import pairwise as pairs
 from nesvm_jit.solvers.active_set import active_set_direction
 from nesvm_jit.solvers.coordinate import left
+from nesvm_jit.solvers.direction import direction
+from nesvm_jit.solvers.driver import always, drive, where_it_may_end
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.pairwise import choose, improve, pairwise
+from nesvm_jit.solvers.levels import run_in_pairs
+from nesvm_jit.solvers.pairwise import choose, improve
+from nesvm_jit.solvers.run import Limits, Run
 
 from . import oracle
 
@@ -44,32 +52,45 @@ def draw(n=40, p=3, seed=0, cost=1.0):
 # ---------------------------------------------------------------- Newton: one line search
 
 
+def descend(problem, state, run, direction, moving=True):
+    engine = newton.newton(problem, state, direction, moving)
+    drive(engine, run, where_it_may_end(problem), newton.PATIENCE)
+
+
+def backwards(walk, gradient):
+    return np.array([-1.0])
+
+
 class Line:
-    """A problem of one step: φ' is given, and after the step nothing is left to gain."""
+    """A problem of one step, and its walk: φ' is given, and after the step nothing is left to
+    gain."""
 
     bias, passes = False, 0.0
 
     def __init__(self, first, second, gradient=1.0, value=1.0):
         self.first, self.second, self.gradient, self.value = first, second, gradient, value
-        self.model, self.point = SimpleNamespace(smoothed=False), np.zeros(1)
+        self.model = SimpleNamespace(smoothed=False)
         self.tried, self.steps, self.aimed = [], [], []
 
-    def found(self):
-        return Evaluation(self.value, np.array([self.gradient]), 2.0)
+    def found(self, smoothing):
+        g = np.array([self.gradient])
+        self.at = Evaluation(np.zeros(1), smoothing, self.value, g, 2.0, NO_SUMS)
+        return self.at
 
-    def place(self, v, smoothing, alpha):
-        return self.found()
+    def walk(self, v, smoothing, alpha):
+        self.found(smoothing)
+        return self
 
-    def bound_now(self):
+    def estimate_bound(self, at):
         return 0.0
 
-    def dual(self):
+    def bound(self, at):
         return DualPoint(0.0, None)
 
     def inner(self, v, other):
         return float(v @ other)
 
-    def excess(self, v, found):
+    def suboptimality(self, at):
         return 0.0 if self.steps else 9.0
 
     def aim(self, d):
@@ -81,12 +102,12 @@ class Line:
 
     def step(self, t, smoothing):
         self.steps.append(t)
-        return self.found()
+        return self.found(smoothing)
 
 
 def search(first, second):
     problem = Line(first, second)
-    newton(problem, np.zeros(1), MU, Run(problem, Limits()), direction=lambda *_: np.array([-1.0]))
+    descend(problem, newton.begin(problem, np.zeros(1), MU), Run(problem, Limits()), backwards)
     (t,) = problem.steps
     assert [d.tolist() for d in problem.aimed] == [[-1.0]]
     return problem.tried, t
@@ -178,31 +199,30 @@ class Still(Line):
         super().__init__(lambda t: 0.0, lambda t: 1.0, gradient, value)
         self.owed, self.bias, self.duals = owed, bias, list(duals)
         self.model = SimpleNamespace(smoothed=smoothed)
-        self.asked, self.mus, self.centred, self.bound = 0, [], [], 0.0
+        self.asked, self.mus, self.centred, self.estimate = 0, [], [], 0.0
 
-    def bound_now(self):
-        return self.bound
+    def estimate_bound(self, at):
+        return self.estimate
 
-    def dual(self):
+    def bound(self, at):
         self.asked += 1
         return DualPoint(self.duals[min(self.asked, len(self.duals)) - 1], None)
 
-    def excess(self, v, found):
+    def suboptimality(self, at):
         return self.owed
 
     def step(self, t, smoothing):
         self.mus.append((t, *smoothing))
-        return self.found()
+        return self.found(smoothing)
 
-    def recentre(self, smoothing):
-        self.centred.append(smoothing)
+    def recentre(self):
+        self.centred.append(self.at.smoothing)
 
 
 def stood(problem, moving=True, **limits):
     run = Run(problem, Limits(**limits))
-    newton(
-        problem, np.zeros(1), Smoothing(8.0, 4.0), run, None, moving, lambda *_: np.array([-1.0])
-    )
+    state = newton.begin(problem, np.zeros(1), Smoothing(8.0, 4.0))
+    descend(problem, state, run, backwards, moving)
     return run
 
 
@@ -213,7 +233,8 @@ def test_mu_halves_where_the_gap_owes_little_to_the_gradient(owed, minimal, movi
     problem = Still(owed)
     run = stood(problem, moving)
     if minimal:
-        assert run.rounds == 1
+        assert run.iterations == 2  # what the last μ leads to is told, too
+        assert run.latest.smoothing == (8.0 / 2**40, 4.0 / 2**40)
         assert problem.mus == [(0.0, 8.0 / 2**k, 4.0 / 2**k) for k in range(1, 41)]  # 1e-12 of μ⁰
         expect = [(8.0 / 2**k, 4.0 / 2**k) for k in range(40)] if moving else []
         assert problem.centred == expect
@@ -224,11 +245,11 @@ def test_mu_halves_where_the_gap_owes_little_to_the_gradient(owed, minimal, movi
 
 def test_a_problem_without_smoothing_is_done_where_its_gradient_is():
     problem = Still(0.0, smoothed=False)
-    assert stood(problem).rounds == 1
+    assert stood(problem).iterations == 1
     assert problem.mus == []
 
 
-@pytest.mark.parametrize(("gradient", "steps"), [(1.001e-12, 201), (1e-12, 0)])
+@pytest.mark.parametrize(("gradient", "steps"), [(1.001e-12, 200), (1e-12, 0)])
 def test_a_slope_that_rounding_made_is_none(gradient, steps):
     problem = Still(gradient=gradient, value=-1e3, smoothed=False)
     stood(problem)
@@ -236,50 +257,53 @@ def test_a_slope_that_rounding_made_is_none(gradient, steps):
 
 
 def test_newton_gives_up_after_two_hundred_rounds_without_a_smaller_gap():
-    assert stood(Still()).rounds == 201
-    assert stood(Still(duals=[0.0] * 100 + [0.5] * 900)).rounds == 301
+    assert stood(Still()).iterations == 201
+    assert stood(Still(duals=[0.0] * 100 + [0.5] * 900)).iterations == 301
 
 
 def test_with_a_bias_dual_points_are_made_where_they_may_end_the_run():
     assert (lambda p: (stood(p), p.asked)[1])(Still()) == 201
     assert (lambda p: (stood(p), p.asked)[1])(Still(bias=True)) == 21
     problem = Still(bias=True)
-    problem.bound = 2.0 * (1 - 2.0**-10)
+    problem.estimate = 2.0 * (1 - 2.0**-10)
     stood(problem, tol=2.0**-10)
     assert problem.asked == 201
     problem = Still(bias=True)
-    problem.bound = 2.0 * (1 - 2.0**-10)
+    problem.estimate = 2.0 * (1 - 2.0**-10)
     stood(problem, tol=0.999 * 2.0**-10)
     assert problem.asked == 21
 
 
 class Followed:
-    """A linear problem that writes down its steps."""
+    """A walk that writes down its steps."""
 
-    def __init__(self, problem):
-        self._problem, self.slopes, self.lines, self.t = problem, 0, [], []
+    def __init__(self, walk):
+        self._walk, self.slopes, self.lines, self.t = walk, 0, [], []
+        self.factor = walk.factor
 
     def __getattr__(self, name):
-        return getattr(self._problem, name)
+        return getattr(self._walk, name)
 
     def slope(self, t, smoothing):
         self.slopes += 1
-        return self._problem.slope(t, smoothing)
+        return self._walk.slope(t, smoothing)
 
     def step(self, t, smoothing):
         if t != 0.0:
-            first, there = (self._problem.slope(x, smoothing)[0] for x in (0.0, t))
+            first, there = (self._walk.slope(x, smoothing)[0] for x in (0.0, t))
             self.lines.append(abs(there / first))
             self.t.append(t)
-        return self._problem.step(t, smoothing)
+        return self._walk.step(t, smoothing)
 
 
 def stepped(model, bias, cost):
     X, y, c = draw(200, 5, cost=cost)
-    problem = Followed(problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias))
+    problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
     run = Run(problem, Limits(tol=1e-6))
-    newton(problem, np.zeros(problem.n_variables), Smoothing(4.0, 4.0), run)
-    return problem, run
+    state = newton.begin(problem, np.zeros(problem.n_variables), Smoothing(4.0, 4.0))
+    state.walk = Followed(state.walk)
+    descend(problem, state, run, direction)
+    return state.walk, run
 
 
 @every_bias
@@ -292,12 +316,12 @@ def stepped(model, bias, cost):
     ],
 )
 def test_newton_takes_few_rounds_and_slopes(model, cost, most, bias):
-    problem, run = stepped(model, bias, cost)
+    walk, run = stepped(model, bias, cost)
     assert run.status == "converged"
-    assert run.rounds <= most
-    short = [line for line, t in zip(problem.lines, problem.t, strict=True) if t != 1.0]
+    assert run.iterations <= most
+    short = [line for line, t in zip(walk.lines, walk.t, strict=True) if t != 1.0]
     assert max(short, default=0.0) <= 1e-4
-    assert problem.slopes <= 7 * run.rounds
+    assert walk.slopes <= 7 * run.iterations
     mu = run.history()["mu"]
     assert mu[0] == 4.0
     assert np.log2(mu / 4).tolist() == np.round(np.log2(mu / 4)).tolist()
@@ -367,6 +391,21 @@ def ascent(model, X, y, c, bias, rounds, tol, seed=0, alpha0=None, b0=0.0):
     return np.append(w, b) if bias else w, a, looks
 
 
+def climb(problem, alpha0, b0, seed, run, patience=np.inf):
+    state = coordinate.begin(problem, alpha0, b0, seed, run.limits.tol, patience)
+    if not state.v.any():
+        run.note(problem.zero())
+    drive(coordinate.coordinate(problem, state, run.limits.tol), run, always)
+    return state
+
+
+def run_engine(engine, problem, run, alpha0=None):
+    """As `solve` begins it."""
+    zero = np.zeros(problem.n_variables)
+    run.engine = engine
+    Engines(problem, run, Settings(tol=run.limits.tol), None).begin(zero, zero, alpha0, MU)
+
+
 @every_bias
 @pytest.mark.parametrize("model", ["csvm", "lssvm"])
 @pytest.mark.parametrize(
@@ -385,20 +424,20 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
         more |= {"alpha0": 2 * c * np.random.default_rng(1).random(40) - 0.2, "b0": -0.4 * bias}
     problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
     run = Run(problem, Limits(tol=tol, max_iter=rounds))
-    v, alpha, gap = coordinate(problem, more.get("alpha0"), more.get("b0", 0.0), 3, run)
-    expect, a, looks = ascent(model, X, y, c, bias, run.rounds, tol, **more)
-    np.testing.assert_allclose(v, expect, rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(alpha, a, rtol=1e-6, atol=1e-8 * cost)
+    state = climb(problem, more.get("alpha0"), more.get("b0", 0.0), 3, run)
+    expect, a, looks = ascent(model, X, y, c, bias, run.iterations, tol, **more)
+    np.testing.assert_allclose(state.v, expect, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(state.alpha, a, rtol=1e-6, atol=1e-8 * cost)
     table = run.history()
-    assert run.smoothing == (0.0, 0.0)
+    assert run.latest.smoothing == (0.0, 0.0)
     assert table["round"].tolist() == [k for k, _, _ in looks]
     np.testing.assert_allclose(table["objective"], [P for _, P, _ in looks], rtol=1e-7)
     points = 0 if not bias else 1 if model == "lssvm" else 2
     first = bool(start)
     passes = [p + first + points * (k + 1) for k, (_, _, p) in enumerate(looks)]
     np.testing.assert_allclose(table["passes"], passes, atol=1e-9)
-    assert gap == run.gap
-    assert run.rounds == rounds or run.status == "converged"
+    assert table["gap"][-1] == run.gap
+    assert run.iterations == rounds or run.status == "converged"
     assert (table["gap"][:-1] > tol).all()
 
 
@@ -408,30 +447,30 @@ def test_coordinate_ascent_looks_at_the_objective_where_the_end_is_near(model, m
     X, y, c = draw(120, 4)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
     run = Run(problem, Limits(tol=1e-4))
-    *_, gap = coordinate(problem, None, 0.0, 0, run)
+    climb(problem, None, 0.0, 0, run)
     assert run.status == "converged"
-    assert gap == run.gap <= 1e-4
-    assert run.rounds <= most
+    assert run.history()["gap"][-1] == run.gap <= 1e-4
+    assert run.iterations <= most
     assert len(run.rows) <= 12
     assert run.rows[0][0] > 1
-    assert run.problem.passes <= run.rounds + 3 * len(run.rows)
+    assert run.problem.passes <= run.iterations + 3 * len(run.rows)
 
 
 def test_what_is_known_without_a_pass():
     X, y, c = draw()
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
     run = Run(problem, Limits(callback=lambda _: True))
-    coordinate(problem, None, 0.0, 0, run)
+    run_engine("coordinate", problem, run)
     assert run.status == "interrupted"
     assert run.objective <= c.sum()
     seen = []
     run = Run(problem, Limits(tol=1e-9, max_iter=2, callback=seen.append))
-    coordinate(problem, None, 0.0, 0, run)
+    run_engine("coordinate", problem, run)
     assert seen[0]["objective"] == approx(c.sum(), rel=1e-12)
     X[:, 1] = 0.0
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
     warm = Run(problem, Limits(tol=1e-9, max_iter=2, callback=seen.append))
-    coordinate(problem, 0.5 * c, 0.0, 0, warm)
+    run_engine("coordinate", problem, warm, 0.5 * c)
     assert seen[2]["objective"] == np.inf
 
 
@@ -442,6 +481,7 @@ def test_how_many_epochs_seem_to_be_left():
     assert left(1e-2, 4e-2, 1e-4) == approx(np.log(100) / np.log(4))
     assert left(0.5, 0.5, 1e-4) == np.inf
     assert left(0.6, 0.5, 1e-4) == np.inf
+    assert left(0.4, 0.5, 0.0) == np.inf
 
 
 @every_bias
@@ -449,15 +489,15 @@ def test_coordinate_ascent_ends_where_its_patience_does(bias):
     X, y, c = draw(cost=10.0)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), bias)
     run = Run(problem, Limits(tol=1e-9))
-    v, alpha, gap = coordinate(problem, None, 0.0, 0, run, patience=4.0)
+    state = climb(problem, None, 0.0, 0, run, patience=4.0)
     assert not run.done
-    assert 1 <= run.rounds <= 19
-    assert run.rows[-1][0] == run.rounds
-    expect, a, looks = ascent("csvm", X, y, c, bias, run.rounds, 1e-9)
-    np.testing.assert_allclose(v, expect, rtol=1e-7)
-    np.testing.assert_allclose(alpha, a, rtol=1e-6, atol=1e-9)
+    assert 1 <= run.iterations <= 19
+    assert run.rows[-1][0] == run.iterations
+    expect, a, looks = ascent("csvm", X, y, c, bias, run.iterations, 1e-9)
+    np.testing.assert_allclose(state.v, expect, rtol=1e-7)
+    np.testing.assert_allclose(state.alpha, a, rtol=1e-6, atol=1e-9)
     assert run.objective == approx(min(looks[-1][1], c.sum()))
-    assert 0 < gap < 1
+    assert 0 < state.gap < 1
 
 
 def test_the_first_epoch_is_measured_against_a_gap_of_one():
@@ -466,8 +506,8 @@ def test_the_first_epoch_is_measured_against_a_gap_of_one():
     def rounds(patience):
         problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
         run = Run(problem, Limits(tol=1e-9, max_iter=3))
-        gap = coordinate(problem, None, 0.0, 0, run, patience)[2]
-        return run.rounds, gap
+        gap = climb(problem, None, 0.0, 0, run, patience).gap
+        return run.iterations, gap
 
     one, gap = rounds(0.0)
     assert one == 1
@@ -480,7 +520,7 @@ def test_a_chain_hands_over_to_newton_and_says_why():
     X, y, c = draw(300, 4, cost=50.0)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
     run = Run(problem, Limits(tol=1e-8))
-    chain(problem, 0, run)
+    run_engine("chain", problem, run)
     after = r"after (1 epoch|[2-9] epochs) of coordinate steps"
     said = re.fullmatch(after + r" the gap, (\de[-+]\d\d) then, fell too slowly", run.why)
     epochs, gap = int(said[1].split()[0]), float(said[2])
@@ -492,7 +532,7 @@ def test_a_chain_hands_over_to_newton_and_says_why():
     assert run.status == "converged"
     easy = problem_in_memory(as_matrix(X), y, 1e-6 * c, MODELS["csvm"](), True)
     run = Run(easy, Limits(tol=1e-1))
-    chain(easy, 0, run)
+    run_engine("chain", easy, run)
     assert (run.engine, run.why) == ("coordinate", "epochs of coordinate steps sufficed")
 
 
@@ -566,9 +606,9 @@ def test_rounding_leaves_nothing_to_gain_after_two_more_rounds(epsilon):
     rows = given(np.eye(2), epsilon=epsilon)
     problem = KernelProblem(rows, np.array([1.0, -1.0]), np.full(2, 5.0), True)
     run = Run(problem, Limits(tol=0.0))
-    pairwise(problem, None, run)
+    run_in_pairs(problem, None, run)
     assert problem.beta.tolist() == [1.0, -1.0]
-    assert run.rounds == 3  # one that moved, f anew, and one more that did not
+    assert run.iterations == 3  # one that moved, f anew, and one more that did not
     assert (run.objective, run.status) == (1.0, "")
 
 
@@ -577,17 +617,17 @@ def test_rounding_leaves_nothing_to_gain_after_two_more_rounds(epsilon):
 def test_pairwise_steps_take_few_rounds(bias, cost, most):
     problem, K, y, _ = kernel_problem(bias, 120, cost)
     run = Run(problem, Limits(tol=1e-6))
-    pairwise(problem, None, run)
+    run_in_pairs(problem, None, run)
     assert run.status == "converged"
-    assert run.rounds <= most
+    assert run.iterations <= most
     table = run.history()
     assert (table["mu"] == 0.0).all()
-    assert run.smoothing == (0.0, 0.0)
+    assert run.latest.smoothing == (0.0, 0.0)
     assert (np.isfinite(table["dual"])).all()
     assert run.dual == approx(oracle.dual_gain(K, y, run.alpha * y), rel=1e-9)
     again = Run(problem, Limits(tol=1e-5))
-    pairwise(problem, run.alpha, again)
-    assert again.rounds == 1
+    run_in_pairs(problem, run.alpha, again)
+    assert again.iterations == 1
 
 
 @pytest.mark.parametrize(("n", "q"), [(500, 500), (513, 512)])
@@ -602,7 +642,7 @@ def test_working_sets_have_at_most_512_of_few_rows(n, q):
             return super().block(indices, *dtype)
 
     problem = KernelProblem(Rows(None, None, 0.0, K=X @ X.T), y, 1e-3 * c, True)
-    pairwise(problem, None, Run(problem, Limits(tol=1e-9, max_iter=2)))
+    run_in_pairs(problem, None, Run(problem, Limits(tol=1e-9, max_iter=2)))
     assert set(sizes) == {q}
 
 
@@ -619,12 +659,12 @@ def test_pairwise_steps_on_float32_end_where_it_is_too_coarse():
     finer = lambda: None  # noqa: E731
     problem = KernelProblem(given(K, epsilon=1e-5, finer=finer), y, c, True)
     run = Run(problem, Limits(tol=1e-5))
-    pairwise(problem, None, run)
+    run_in_pairs(problem, None, run)
     assert run.status == ""
-    assert run.rounds <= 12
+    assert run.iterations <= 12
     exact = KernelProblem(given(K), y, c, True)
     best = Run(exact, Limits(tol=1e-9))
-    pairwise(exact, None, best)
+    run_in_pairs(exact, None, best)
     assert run.objective <= best.objective * (1 + 1e-3)
     assert 0.0 <= run.dual <= best.objective
 
@@ -683,9 +723,9 @@ def test_working_sets_grow_with_the_rows(monkeypatch, n, q):
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = KernelProblem(rows, y, np.ones(n), True)
     run = Run(problem, Limits(tol=1e-3))
-    pairwise(problem, None, run)
+    run_in_pairs(problem, None, run)
     assert asked == [q, q]
-    assert (run.rounds, run.status) == (2, "")
+    assert (run.iterations, run.status) == (2, "")
 
 
 def test_pairwise_steps_without_progress_end_after_a_hundred_rounds(monkeypatch):
@@ -693,10 +733,10 @@ def test_pairwise_steps_without_progress_end_after_a_hundred_rounds(monkeypatch)
     monkeypatch.setattr(pairs, "improve", lambda _, work, q: (work, 1, 5.0))
     problem = kernel_problem()[0]
     place = problem.place
-    problem.place = lambda *a: calls.append(run.rounds) or place(*a)
+    problem.place = lambda *a: calls.append(run.iterations) or place(*a)
     run = Run(problem, Limits(tol=1e-3))
-    pairwise(problem, None, run)
-    assert run.rounds == 102
+    run_in_pairs(problem, None, run)
+    assert run.iterations == 102
     assert calls == [51]  # f was computed anew half-way
 
 
@@ -705,8 +745,8 @@ def test_a_smaller_violation_is_progress(monkeypatch):
     monkeypatch.setattr(pairs, "improve", lambda _, work, q: (work, 1, next(left)))
     problem = kernel_problem()[0]
     run = Run(problem, Limits(tol=1e-3, max_iter=300))
-    pairwise(problem, None, run)
-    assert run.rounds == 300
+    run_in_pairs(problem, None, run)
+    assert run.iterations == 300
 
 
 # ---------------------------------------------------------------- kernel least squares
@@ -717,25 +757,25 @@ def test_a_smaller_violation_is_progress(monkeypatch):
 def test_a_factorisation_is_refined_four_times(bias, cost):
     problem, K, y, c = kernel_problem(bias, cost=cost, loss=SQUARE, epsilon=1e-9)
     run = Run(problem, Limits(tol=0.0))
-    least_squares(problem, 8.0 * 39**2, run)  # one of forty has no cost
-    assert run.rounds == 5
+    drive(least_squares(problem, 8.0 * 39**2), run, always)  # one of forty has no cost
+    assert run.iterations == 5
     beta, b = oracle.kernel_least_squares(K, y, c, bias)
-    np.testing.assert_allclose(run.best, np.append(beta, b * bias), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(run.best.point, np.append(beta, b * bias), rtol=1e-9, atol=1e-12)
     assert (run.history()["mu"] == 0.0).all()
-    assert run.smoothing == (0.0, 0.0)
+    assert run.latest.smoothing == (0.0, 0.0)
     np.testing.assert_allclose(run.history()["objective"], run.objective, rtol=1e-10)  # of all five
     early = Run(problem, Limits(tol=1e-4))
-    least_squares(problem, 1e9, early)
-    assert early.rounds == 1
+    drive(least_squares(problem, 1e9), early, always)
+    assert early.iterations == 1
 
 
 def test_without_room_for_a_factor_gradients_are_conjugate():
     problem, K, y, c = kernel_problem(True, loss=SQUARE, epsilon=1e-9)
     run = Run(problem, Limits(tol=0.0, max_iter=300))
-    least_squares(problem, 8.0 * 39**2 - 1, run)
-    assert run.rounds > 5
+    drive(least_squares(problem, 8.0 * 39**2 - 1), run, always)
+    assert run.iterations > 5
     beta, b = oracle.kernel_least_squares(K, y, c, True)
-    np.testing.assert_allclose(run.best, np.append(beta, b), atol=1e-7)
+    np.testing.assert_allclose(run.best.point, np.append(beta, b), atol=1e-7)
 
 
 @every_bias
@@ -745,9 +785,9 @@ def test_a_kernel_of_low_rank_is_its_own_preconditioner(bias, rank, least, most)
     c[3] = 0.0
     problem = KernelProblem(given(X @ X.T), y, c, bias, SQUARE)
     run = Run(problem, Limits(tol=1e-9, max_iter=400))
-    least_squares(problem, 16.0 * 40 * rank + 15, run)
+    drive(least_squares(problem, 16.0 * 40 * rank + 15), run, always)
     assert run.status == "converged"
-    assert least <= run.rounds <= most
+    assert least <= run.iterations <= most
     beta, b = oracle.kernel_least_squares(X @ X.T, y, c, bias)
     P = oracle.kernel_objective("lssvm", X @ X.T, y, c, beta, b * bias)
     assert run.objective == approx(P, rel=1e-8)
@@ -764,7 +804,7 @@ def test_a_preconditioner_has_at_most_256_rows_of_the_kernel():
     n = 530
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = KernelProblem(Counted(None, None, 0.0, K=np.eye(n)), y, np.ones(n), True, SQUARE)
-    least_squares(problem, 16.0 * n * 260, Run(problem, Limits(tol=1e-3)))
+    drive(least_squares(problem, 16.0 * n * 260), Run(problem, Limits(tol=1e-3)), always)
     assert len(set(asked)) == len(asked) == 256
 
 
@@ -780,18 +820,18 @@ def test_a_preconditioner_ends_with_the_rank_of_the_kernel(size):
     X, y, c = draw(40, 3)
     problem = KernelProblem(Counted(None, None, 0.0, K=size * X @ X.T), y, c / size, True, SQUARE)
     run = Run(problem, Limits(tol=1e-9))
-    least_squares(problem, 16.0 * 40 * 6, run)
+    drive(least_squares(problem, 16.0 * 40 * 6), run, always)
     assert len(asked) == 3
-    assert run.rounds == 1
+    assert run.iterations == 1
 
 
 def test_conjugate_gradients_of_small_costs_stay_conjugate():
     X, y, _ = draw(40, 3)
     problem = KernelProblem(given(1e5 * X @ X.T), y, np.full(40, 1e-3), True, SQUARE)
     run = Run(problem, Limits(tol=1e-9))
-    least_squares(problem, 0.0, run)
+    drive(least_squares(problem, 0.0), run, always)
     assert run.status == "converged"
-    assert run.rounds <= 6
+    assert run.iterations <= 6
 
 
 def test_a_system_that_is_solved_exactly_ends_the_run():
@@ -799,8 +839,8 @@ def test_a_system_that_is_solved_exactly_ends_the_run():
     rows = given(0.5 * np.eye(4), epsilon=1e-3)
     problem = KernelProblem(rows, y, np.ones(4), False, SQUARE)
     run = Run(problem, Limits(tol=0.0))
-    least_squares(problem, 0.0, run)
-    assert (run.rounds, run.status) == (1, "")
+    drive(least_squares(problem, 0.0), run, always)
+    assert (run.iterations, run.status) == (1, "")
     np.testing.assert_allclose(problem.beta, y)
 
 
@@ -808,8 +848,8 @@ def test_where_a_kernel_is_not_definite_gradients_are_conjugate_too():
     K = np.diag([1.0, 2.0, -1.0])
     problem = KernelProblem(given(K), np.array([1.0, -1.0, 1.0]), np.full(3, 5.0), False, SQUARE)
     run = Run(problem, Limits(tol=0.0, max_iter=50))
-    least_squares(problem, 1e9, run)
-    assert 1 <= run.rounds <= 30
+    drive(least_squares(problem, 1e9), run, always)
+    assert 1 <= run.iterations <= 30
     np.testing.assert_allclose(problem.f, K @ problem.beta, atol=1e-9)
 
 
@@ -825,8 +865,9 @@ def smooth(bias=True, n=40, cost=1.0):
 def test_without_active_rows_the_gradient_leads(bias):
     problem, _, _, c = smooth(bias)
     v = problem.start(np.zeros(40))
-    g = problem.place(v, Smoothing(1e-9, 1e-9)).gradient
-    d = active_set_direction(problem, g, Smoothing(1e-9, 1e-9))
+    walk = problem.walk(v, Smoothing(1e-9, 1e-9))
+    g = walk.at.gradient
+    d = active_set_direction(walk, g)
     np.testing.assert_array_equal(d[:-1], -g[:-1])
     little = 1e-8 * np.sum(c) / 1e-9
     assert d[-1] == (approx(-g[-1] / little, rel=1e-9) if bias else 0.0)
@@ -849,22 +890,23 @@ def test_beyond_3000_active_rows_nothing_is_factorised(active, asked):
         n_rows=active,
         bias=False,
         kernel=SimpleNamespace(rows=rows),
-        active=lambda mu: (np.arange(active), np.ones(active)),
+        active=lambda at: (np.arange(active), np.ones(active)),
     )
     with pytest.raises(AskedError, match=asked):
-        active_set_direction(problem, np.ones(2 * active + 1), MU)
+        active_set_direction(SimpleNamespace(problem=problem, at=None), np.ones(2 * active + 1))
 
 
 def stub(K, W, bias=False):
-    """A kernel problem whose rows are all active with curvatures W; `K` need be no kernel."""
+    """A walk of a kernel problem whose rows are all active with curvatures W; `K` need be no
+    kernel."""
     K, n = np.array(K, dtype=float), len(K)
-    rows = given(K)
-    return SimpleNamespace(
+    problem = SimpleNamespace(
         n_rows=n,
         bias=bias,
-        kernel=SimpleNamespace(rows=rows),
-        active=lambda mu: (np.arange(n), np.array(W)),
+        kernel=SimpleNamespace(rows=given(K)),
+        active=lambda at: (np.arange(n), np.array(W)),
     )
+    return SimpleNamespace(problem=problem, at=None)
 
 
 @pytest.mark.parametrize("size", [1e-6, 1.0, 1e6])
@@ -876,7 +918,7 @@ def test_an_indefinite_block_gets_the_least_ridge_that_helps(least, more, size):
     K = size * np.diag([0.5, 0.25, least - 0.5])
     W = np.full(3, 2.0 / size)
     g = np.array([1.0, 2.0, 3.0, 0.4, 0.5, 0.6, 0.0])
-    d = active_set_direction(stub(K, W), g, MU)
+    d = active_set_direction(stub(K, W), g)
     z = -g[3:6] / (np.diag(K) + 0.5 * size + more * size)
     np.testing.assert_allclose(d[:3], -g[:3] - z, rtol=1e-3)
     np.testing.assert_allclose(d[3:6], -g[3:6] - K @ z, rtol=1e-3)
@@ -906,10 +948,10 @@ def test_conjugate_gradients_with_a_kernel_are_those_of_numpy(monkeypatch, bias,
     rng = np.random.default_rng(0)
     B = rng.standard_normal((30, 40)) * np.linspace(0.3, 1, 30)[:, None]
     K, W = size * B @ B.T, (1 + rng.random(30)) / size
-    problem, g = stub(K, W, bias), rng.standard_normal(61)
-    calls, times = [], problem.kernel.rows.times
-    problem.kernel.rows.times = lambda *v: calls.append(len(v)) or times(*v)
-    d = active_set_direction(problem, g, MU)
+    walk, g = stub(K, W, bias), rng.standard_normal(61)
+    calls, times = [], walk.problem.kernel.rows.times
+    walk.problem.kernel.rows.times = lambda *v: calls.append(len(v)) or times(*v)
+    d = active_set_direction(walk, g)
     R = np.stack([-g[30:60], np.ones(30)])[: 1 + bias]
     S, products = conjugate_gradients(K, 1 / W, R)
     z = S[0]
@@ -922,32 +964,32 @@ def test_conjugate_gradients_with_a_kernel_are_those_of_numpy(monkeypatch, bias,
     np.testing.assert_allclose(d[30:60], -g[30:60] - K @ z, rtol=1e-5, atol=1e-6)
     assert calls == [1 + bias] * products
     monkeypatch.setattr(active_set, "LARGEST", 30)
-    exact = active_set_direction(problem, g, MU)
+    exact = active_set_direction(walk, g)
     np.testing.assert_allclose(d, exact, rtol=0.05, atol=0.02 * np.abs(exact).max())
     assert len(calls) == products
 
 
 def test_conjugate_gradients_with_a_kernel_end_after_200_products(monkeypatch):
     monkeypatch.setattr(active_set, "LARGEST", 0)
-    problem = stub(np.eye(2), [1e9, 1e9])
+    walk = stub(np.eye(2), [1e9, 1e9])
     calls = []
     turn = np.array([[0.1, -1.0], [1.0, 0.1]])  # symmetric it is not: nothing converges
-    problem.kernel.rows.times = lambda v: calls.append(1) or (turn @ v)[None]
-    active_set_direction(problem, np.arange(5.0), MU)
+    walk.problem.kernel.rows.times = lambda v: calls.append(1) or (turn @ v)[None]
+    active_set_direction(walk, np.arange(5.0))
     assert len(calls) == 200
 
 
 def test_a_system_that_is_solved_waits_for_the_other(monkeypatch):
     monkeypatch.setattr(active_set, "LARGEST", 0)
-    problem = stub(np.diag([1.0, 2.0, 4.0]), [1.0, 1.0, 1.0], True)
+    walk = stub(np.diag([1.0, 2.0, 4.0]), [1.0, 1.0, 1.0], True)
     g = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # a right side of zero
-    d = active_set_direction(problem, g, MU)
+    d = active_set_direction(walk, g)
     assert d[-1] == approx(-1.0 / (1 / 2 + 1 / 3 + 1 / 5))
     np.testing.assert_allclose(d[:3], -d[-1] / np.array([2.0, 3.0, 5.0]))
 
 
 def test_where_no_ridge_helps_the_diagonal_does():
     K, g = np.diag([-5.0, -7.0]), np.array([1.0, 2.0, 0.4, 0.5, 0.0])
-    d = active_set_direction(stub(K, [1.0, 1.0]), g, MU)
+    d = active_set_direction(stub(K, [1.0, 1.0]), g)
     z = -g[2:4] / np.array([-4.0, -6.0])
     np.testing.assert_allclose(d[:2], -g[:2] - z, rtol=1e-12)

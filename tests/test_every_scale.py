@@ -69,10 +69,6 @@ def test_the_objective_is_that_of_the_point(name, model, solver):
 
 
 BOUND_FAULTS = (
-    (
-        *("one far row, x1e-06", "csvm", ("homotopy",)),
-        "issue 17: an α lies above its c by one rounding",
-    ),
     *(
         (words, "lpsvm", ("newton", "auto"), "issue 17, W5: Σαyx of a large α is above 1")
         for words in ("one far row, x1e+06", "constant columns, x1e+06")

@@ -2,14 +2,15 @@
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, kernelised, solve, train
+from nesvm_jit import InputError, solve, train
+from nesvm_jit.binary import kernel_matrix
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.machine import train as machine_train
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS
 from nesvm_jit.models.base import Smoothing
-from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
-from nesvm_jit.models.smoothed_kernel import SmoothedKernel
+from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
 from nesvm_jit.solvers import active_set, levels
 from nesvm_jit.solvers.active_set import active_set_direction
 from scipy.sparse import csr_matrix
@@ -43,7 +44,7 @@ def test_values_and_gradients_are_those_of_numpy(model, bias, kernel):
         beta, b = rng.standard_normal(len(y)), float(rng.standard_normal()) * bias
         alpha = c * rng.random(len(y))
         centre = np.where(c > 0, alpha / np.where(c > 0, c, 1), 0) if model == "csvm" else 0.0
-        found = problem.place(problem.start(beta, b), MU, alpha)
+        found = problem.walk(problem.start(beta, b), MU, alpha).at
         value, h = oracle.smoothed_kernel(model, K, y, c, bias, beta, b, MU.loss, centre)
         assert found.value == pytest.approx(value, rel=1e-12)
         np.testing.assert_allclose(found.gradient[: len(y)], beta - h, atol=1e-10)
@@ -59,15 +60,13 @@ def test_values_and_gradients_are_those_of_numpy(model, bias, kernel):
 def test_slopes_are_differences_of_values(model, bias):
     problem, _, y, _ = smoothed(model, bias)
     rng = np.random.default_rng(3)
-    problem.place(problem.start(rng.standard_normal(len(y))), MU)
-    problem.aim(problem.start(rng.standard_normal(len(y)), float(bias)))
+    walk = problem.walk(problem.start(rng.standard_normal(len(y))), MU)
+    walk.aim(problem.start(rng.standard_normal(len(y)), float(bias)))
     at, h = 0.3, 1e-5
-    first, second = problem.slope(at, MU)
-    values = [
-        problem.evaluate(problem.point + t * problem._step, MU).value for t in (at - h, at + h)
-    ]
+    first, second = walk.slope(at, MU)
+    values = [problem.at(walk.point + t * walk._direction, MU).value for t in (at - h, at + h)]
     assert first == pytest.approx((values[1] - values[0]) / (2 * h), rel=1e-5)
-    around = [problem.slope(t, MU)[0] for t in (at - h, at + h)]
+    around = [walk.slope(t, MU)[0] for t in (at - h, at + h)]
     assert second == pytest.approx((around[1] - around[0]) / (2 * h), rel=1e-4)
 
 
@@ -77,9 +76,10 @@ def test_newtons_direction_solves_its_equations(monkeypatch, bias, largest):
     monkeypatch.setattr(active_set, "LARGEST", largest)
     monkeypatch.setattr(active_set, "FORCING", 1e-12)
     problem, K, y, _ = smoothed(bias=bias)
-    g = problem.place(problem.start(np.full(len(y), 0.1) * y), MU).gradient
-    d = active_set_direction(problem, g, MU)
-    A, W = problem.active(MU)
+    walk = problem.walk(problem.start(np.full(len(y), 0.1) * y), MU)
+    g = walk.at.gradient
+    d = active_set_direction(walk, g)
+    A, W = problem.active(walk.at)
     assert len(A) > 5
     n = len(y)
     bent = np.zeros(n)
@@ -149,8 +149,8 @@ def test_newton_starts_from_a_part_of_the_rows(monkeypatch):
     monkeypatch.setattr(levels, "FEW", 50)
     X, y = ball(n=800)
     sizes = []
-    part = levels._part
-    monkeypatch.setattr(levels, "_part", lambda *a: sizes.append(len(a[0])) or part(*a))
+    quarter = levels._quarter
+    monkeypatch.setattr(levels, "_quarter", lambda *a: sizes.append(len(a[0])) or quarter(*a))
     s = solve(X, y, kernel="rbf", gamma=0.3, C=5.0, solver="newton", tol=1e-5)
     assert sizes == [800, 199]  # a quarter of each class
     assert s.certified
@@ -227,7 +227,7 @@ def test_what_single_precision_cannot_settle_goes_on_in_double(monkeypatch):
     made = []
     finer = KernelProblem.coarse
     monkeypatch.setattr(KernelProblem, "coarse", lambda *a: made.append(finer(*a)) or made[-1])
-    monkeypatch.setattr(kernelised, "ROUNDING", 1e9)  # single precision whatever comes
+    monkeypatch.setattr(kernel_matrix, "ROUNDING", 1e9)  # single precision whatever comes
     X, y = ball(n=300, seed=5)
     s = solve(X, y, kernel="rbf", gamma=1.0, C=1e4, tol=5e-6)
     assert any(made)
@@ -255,8 +255,8 @@ def test_pairwise_steps_start_from_a_part_of_the_rows(monkeypatch):
     cold = solve(X, y, **options)
     monkeypatch.setattr(levels, "FEW_IN_PAIRS", 50)
     sizes = []
-    part = levels._part
-    monkeypatch.setattr(levels, "_part", lambda *a: sizes.append(len(a[0])) or part(*a))
+    quarter = levels._quarter
+    monkeypatch.setattr(levels, "_quarter", lambda *a: sizes.append(len(a[0])) or quarter(*a))
     warm = solve(X, y, **options)
     assert sizes == [800, 199]
     assert warm.certified

@@ -7,9 +7,9 @@ from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.sweep import HINGE, SQUARE
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
-from nesvm_jit.models.kernel_rows import entry_error
-from nesvm_jit.models.smoothed_kernel import SmoothedKernel
+from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.problems.kernel_rows import entry_error
+from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -133,12 +133,13 @@ def test_values_and_bounds_less_what_rounding_may_feign(loss, bias, scale, cost)
     beta = problem.beta.copy()
     np.testing.assert_allclose(problem.f, K @ beta, rtol=1e-10, atol=1e-12 * scale * cost)
     np.testing.assert_allclose(problem.gradient(), y - problem.f, rtol=1e-14)
-    v, found = problem.current()
+    found = problem.current()
     model = "csvm" if loss == HINGE else "lssvm"
-    b = v[-1]
+    b = found.point[-1]
+    np.testing.assert_array_equal(found.point[:-1], beta)
     assert found.value == found.objective
     assert found.objective == approx(oracle.kernel_objective(model, K, y, c, beta, b), rel=1e-10)
-    np.testing.assert_allclose(found.gradient, y - problem.f, rtol=1e-14)
+    assert len(found.gradient) == 0  # of P there is none
     if not bias:
         assert b == 0.0
     else:
@@ -149,14 +150,14 @@ def test_values_and_bounds_less_what_rounding_may_feign(loss, bias, scale, cost)
     uncertain = felt(K, c, y, problem.f, b, loss, drift) + 0.5 * weight(K, beta)
     value = dual_value(K, y, c, beta, loss)
     assert problem.dual_value(beta, problem.f) == approx(value, rel=1e-9)
-    point = problem.dual()
+    point = problem.bound(found)
     assert point.value == approx(value - drift * uncertain, rel=1e-9)
     np.testing.assert_array_equal(point.alpha, beta * y)
     other = problem.feasible(0.5 * cost * y * rng.random(24))
-    afresh = problem.value_of(other * y)
+    afresh = problem.value_of(other * y, found)
     expect = dual_value(K, y, c, other, loss) - EPS * weight(K, other) * uncertain
     assert afresh.value == approx(expect, rel=1e-9)
-    assert problem.evaluate(np.append(other, 0.3)).objective == approx(
+    assert problem.at(np.append(other, 0.3)).objective == approx(
         oracle.kernel_objective(model, K, y, c, other, 0.3), rel=1e-10
     )
 
@@ -176,10 +177,11 @@ def test_rounding_adds_up_over_moves(loss):
         beta = beta + change
     np.testing.assert_allclose(problem.beta, beta, rtol=1e-15)
     np.testing.assert_allclose(problem.f, K @ beta, rtol=1e-10, atol=1e-12)
-    b = problem.current()[0][-1]
+    at = problem.current()
+    b = at.point[-1]
     uncertain = felt(K, c, y, problem.f, b, loss, drift) + 0.5 * weight(K, beta)
     expect = dual_value(K, y, c, beta, loss) - drift * uncertain
-    assert problem.dual().value == approx(expect, rel=1e-9)
+    assert problem.bound(at).value == approx(expect, rel=1e-9)
 
 
 def test_a_known_f_is_taken_as_it_is():
@@ -187,7 +189,7 @@ def test_a_known_f_is_taken_as_it_is():
     f = np.linspace(-1.0, 1.0, 24)
     problem.place(0.5 * c * y, f)
     assert problem.f.tolist() == f.tolist()
-    assert problem.evaluate(np.append(problem.beta, 0.0)).objective == approx(
+    assert problem.at(np.append(problem.beta, 0.0)).objective == approx(
         0.5 * problem.beta @ f + c @ np.maximum(0, 1 - y * f)
     )
     problem.stand(9 * c * y)
@@ -204,18 +206,19 @@ def test_f_has_drifted_where_its_rounding_grew_and_is_felt(grow, gap, drifted):
     one = np.array([0])
     size = 1e-3 * np.linalg.norm(c * problem._root) / problem._root[0]
     problem.move(one, problem.beta[one] + grow * size)
-    assert problem.drifted(gap) is drifted
+    assert problem.drifted(problem.current(), gap) is drifted
 
 
 def test_f_drifts_beyond_a_thousandth_of_the_gap():
     problem, K, y, c, _ = made()
     problem.stand(1e-3 * y * c)
     problem.move(np.array([0]), np.array([100.0]))
-    felt_now = np.linalg.norm(c * np.sqrt(np.diag(K))) + 0.5 * weight(K, problem.beta)
     first = EPS * weight(K, 1e-3 * y * c)
     drift = np.hypot(first, EPS * (100.0 - 1e-3 * y[0] * c[0]) * np.sqrt(K[0, 0]))
-    assert problem.drifted(999 * drift * felt_now)
-    assert not problem.drifted(1001 * drift * felt_now)
+    at = problem.current()
+    felt_now = felt(K, c, y, problem.f, at.point[-1], HINGE, drift) + 0.5 * weight(K, problem.beta)
+    assert problem.drifted(at, 999 * drift * felt_now)
+    assert not problem.drifted(at, 1001 * drift * felt_now)
 
 
 def test_a_gap_is_coarse_where_rounding_takes_half_of_the_tolerance():
@@ -223,23 +226,27 @@ def test_a_gap_is_coarse_where_rounding_takes_half_of_the_tolerance():
     problem.stand(problem.feasible(0.1 * c * y))
     D = dual_value(K, y, c, problem.beta, HINGE)
     rounding = EPS * weight(K, problem.beta)
-    rounding *= np.linalg.norm(c * np.sqrt(np.diag(K))) + 0.5 * weight(K, problem.beta)
+    at = problem.current()
+    felt_now = felt(K, c, y, problem.f, at.point[-1], HINGE, rounding)
+    rounding *= felt_now + 0.5 * weight(K, problem.beta)
     P = D + rounding  # near enough at any tolerance above ½ rounding/P
-    assert problem.coarse(P, 1.99 * rounding / P)
-    assert not problem.coarse(P, 2.01 * rounding / P)
-    assert problem.coarse(P, 0.51 * rounding / P)
-    assert not problem.coarse(P, 0.49 * rounding / P)
+    at = at._replace(objective=P)
+    assert problem.coarse(at, 1.99 * rounding / P)
+    assert not problem.coarse(at, 2.01 * rounding / P)
+    assert problem.coarse(at, 0.51 * rounding / P)
+    assert not problem.coarse(at, 0.49 * rounding / P)
     alone = made()[0]
     alone.stand(problem.beta)
-    assert not alone.coarse(P, rounding / P)
+    assert not alone.coarse(at, rounding / P)
 
 
 def test_a_gap_of_twice_the_tolerance_is_near():
     y = np.array([1.0, -1.0])
     problem = KernelProblem(given(np.eye(2), finer=lambda: None), y, np.ones(2), False)
     problem.stand(1e3 * y, 2 * y)  # where D is zero
-    assert problem.coarse(0.5, 0.5)
-    assert not problem.coarse(0.5, 0.49)
+    at = problem.current()._replace(objective=0.5)
+    assert problem.coarse(at, 0.5)
+    assert not problem.coarse(at, 0.49)
 
 
 @pytest.mark.parametrize(("times", "is_felt"), [(-9.0, True), (-11.0, False), (0.5, True)])
@@ -250,10 +257,9 @@ def test_rows_within_ten_roundings_of_a_loss_are_felt(times, is_felt):
     drift = EPS * np.linalg.norm(beta * root)
     r = np.array([times * drift * root[0], times * drift * root[1], -9.0])
     problem.stand(beta, y * (1 - r))
-    problem.current()
     uncertain = is_felt * np.hypot(0.5 * 1.0, 2.0 * 2.0) + 0.5 * drift / EPS
     D = beta @ y - 0.5 * beta @ (y * (1 - r))
-    assert problem.dual().value == approx(D - drift * uncertain, rel=1e-12)
+    assert problem.bound(problem.current()).value == approx(D - drift * uncertain, rel=1e-12)
 
 
 @every_loss
@@ -262,7 +268,6 @@ def test_the_best_multiple_of_a_point(loss, size):
     problem, K, y, c, rng = made(loss, False, epsilon=1e-6)
     beta = size * y * c * rng.random(24)
     problem.stand(0.2 * y * c)
-    problem.current()
     value, alpha = problem.scaled(beta, K @ beta)
     if size == 0.0:
         assert value == 0.0
@@ -276,9 +281,7 @@ def test_the_best_multiple_of_a_point(loss, size):
         best, t = t[k], np.linspace(t[max(k - 1, 0)], t[min(k + 1, 40)], 41)
     np.testing.assert_allclose(alpha, best * beta * y, rtol=1e-5)
     drift = max(1e-6 * weight(K, 0.2 * y * c), 1e-6 * weight(K, beta))
-    f = K @ (0.2 * y * c)
-    uncertain = felt(K, c, y, f, 0.0, loss, 1e-6 * weight(K, 0.2 * y * c))
-    uncertain += 0.5 * weight(K, 0.2 * y * c)
+    uncertain = np.linalg.norm(c * np.sqrt(np.diag(K))) + 0.5 * weight(K, 0.2 * y * c)
     t = alpha.sum() / (beta @ y)
     expect = dual_value(K, y, c, t * beta, loss) - t * drift * uncertain
     assert value == approx(expect, rel=1e-9)
@@ -575,7 +578,8 @@ def test_steps_and_slopes_of_the_smoothed_form(model, bias, scale, cost):
 
     beta, b = 0.2 * cost * rng.standard_normal(n), 0.3 * bias
     u0 = np.where(c > 0, rng.random(n), 0.0) if model == "csvm" else np.zeros(n)
-    found, mu = problem.place(problem.start(beta, b), MU, c * u0), MU
+    walk, mu = problem.walk(problem.start(beta, b), MU, c * u0), MU
+    found = walk.at
     assert problem.kernel is not None
     for _ in range(3):
         value, h, u = F(beta, b, mu, u0)
@@ -585,9 +589,9 @@ def test_steps_and_slopes_of_the_smoothed_form(model, bias, scale, cost):
         np.testing.assert_allclose(f, K @ (beta - h), rtol=1e-8, atol=1e-9 * scale * cost)
         assert g_b == approx(-h.sum() * bias, rel=1e-9, abs=1e-11 * cost)
         d, d_b = 0.1 * cost * rng.standard_normal(n), 0.2 * bias
-        problem.aim(problem.start(d, d_b))
+        walk.aim(problem.start(d, d_b))
         for t in (0.0, 0.7):
-            first, second = problem.slope(t, mu)
+            first, second = walk.slope(t, mu)
             at, step = F(beta + t * d, b + t * d_b, mu, u0), K @ d + d_b
             assert first == approx(
                 (beta + t * d) @ K @ d - at[1] @ step, rel=1e-9, abs=1e-12 * cost * scale
@@ -597,21 +601,21 @@ def test_steps_and_slopes_of_the_smoothed_form(model, bias, scale, cost):
             else:
                 bend = np.where((at[2] > 0) & (at[2] < 1), c / (mu.loss * s), 0.0)
             assert second == approx(d @ K @ d + step @ (bend * step), rel=1e-9)
-        found = problem.step(0.7, mu)
+        found = walk.step(0.7, mu)
         beta, b = beta + 0.7 * d, b + 0.7 * d_b
-        beta_found, b_found = problem.split(problem.point)
+        beta_found, b_found = problem.split(walk.point)
         np.testing.assert_allclose(beta_found, beta, rtol=1e-13)
         assert b_found == approx(b)
         if model == "csvm":
-            A, W = problem.active(mu)
+            A, W = problem.active(found)
             u = F(beta, b, mu, u0)[2]
             inside = np.flatnonzero((u > 0) & (u < 1) & (c > 0))
             assert A.tolist() == inside.tolist()
             np.testing.assert_allclose(W, (c / (mu.loss * s))[inside], rtol=1e-13)
             u0 = u
-        problem.recentre(mu)
+        walk.recentre()
         mu = Smoothing(1.0, 0.5 * mu.loss)
-        found = problem.step(0.0, mu)
+        found = walk.step(0.0, mu)
     little = 1e-8 * np.sum(c / (mu.loss * s))
     assert problem.bias_curvature(mu) == approx(little, rel=1e-12)
 
@@ -633,16 +637,16 @@ def test_bounds_of_the_smoothed_form(model, bias, scale, cost):
     problem, K, y, c, _, rng = smooth(model, bias, scale, cost)
     loss = problem.model.loss
     v = problem.start(0.3 * cost * rng.standard_normal(24), -2.5)
-    found = problem.evaluate(v, MU)
+    found = problem.at(v, MU)
     g, _, g_b = problem.parts(found.gradient)
-    assert problem.excess(v, found) == approx(0.5 * g @ K @ g + 2.5 * abs(g_b), rel=1e-9)
+    assert problem.suboptimality(found) == approx(0.5 * g @ K @ g + 2.5 * abs(g_b), rel=1e-9)
     near = problem.start(0.3 * cost * rng.standard_normal(24), -0.5)
-    found = problem.evaluate(near, MU)
+    found = problem.at(near, MU)
     g, _, g_b = problem.parts(found.gradient)
-    assert problem.excess(near, found) == approx(0.5 * g @ K @ g + abs(g_b), rel=1e-9)
+    assert problem.suboptimality(found) == approx(0.5 * g @ K @ g + abs(g_b), rel=1e-9)
     h = problem.kernel.beta.copy()
-    assert problem.bound_now() == approx(dual_value(K, y, c, h, loss), rel=1e-8)
-    value, alpha = problem.dual()
+    assert problem.estimate_bound(found) == approx(dual_value(K, y, c, h, loss), rel=1e-8)
+    value, alpha = problem.bound(found)
     beta = problem.kernel.feasible(h)
     assert bias is False or abs(beta.sum()) <= 1e-12 * np.abs(beta).sum()
     t = alpha.sum() / (beta * y).sum() if beta.any() else 0.0
@@ -652,7 +656,7 @@ def test_bounds_of_the_smoothed_form(model, bias, scale, cost):
         if loss == SQUARE or (other * np.abs(beta) <= c).all():
             assert value >= dual_value(K, y, c, other * beta, loss) * (1 - 1e-12)
     assert value >= max(0.0, 0.0)
-    assert problem.value_of(alpha).value == approx(value, rel=1e-8)
+    assert problem.kernel.value_of(alpha, found).value == approx(value, rel=1e-8)
 
 
 @every_model
@@ -679,11 +683,12 @@ def test_an_empty_row_of_the_kernel_matrix_has_a_scale_of_one():
 def test_steps_start_about_zero_unless_told_otherwise():
     problem, _, _, c, _, rng = smooth()
     v = problem.start(0.2 * rng.standard_normal(24), 0.1)
-    plain = problem.place(v, MU).value
-    assert problem.place(v, MU, c).value != plain
-    assert problem.place(v, MU).value == plain
-    problem.recentre(MU)
-    assert problem.place(v, MU).value == plain
+    walk = problem.walk(v, MU)
+    plain = walk.at.value
+    assert problem.walk(v, MU, c).at.value != plain
+    assert problem.walk(v, MU).at.value == plain
+    walk.recentre()
+    assert problem.walk(v, MU).at.value == plain
 
 
 def test_a_small_change_of_the_dual_weights_costs_the_rows_that_changed():
@@ -692,16 +697,16 @@ def test_a_small_change_of_the_dual_weights_costs_the_rows_that_changed():
     rows = KernelRows(as_matrix(X), as_spec("rbf", 0.3, 0.0, 3, 3), 0.0)  # sixteen are kept
     problem = SmoothedKernel(KernelProblem(rows, y, np.ones(40), False), MODELS["csvm"]())
     v = np.zeros(81)
-    problem.evaluate(v, Smoothing(0.1, 0.1))  # all u are one
+    problem.at(v, Smoothing(0.1, 0.1))  # all u are one
     before = rows.computed
     v[40:52] = 2 * y[:12]  # r = −1 of twelve rows: u is zero now, of 28 it is not
-    found = problem.evaluate(v, Smoothing(0.1, 0.1))
+    found = problem.at(v, Smoothing(0.1, 0.1))
     assert rows.computed - before <= 12
     h = np.where(np.arange(40) < 12, 0.0, y)
     K = oracle.gram(X, X, "rbf", 0.3, 0, 3)
     np.testing.assert_allclose(found.gradient[40:80], v[40:80] - K @ h, atol=1e-11)
     before = rows.computed
     v[52:80] = 2 * y[12:]
-    problem.evaluate(v, Smoothing(0.1, 0.1))  # nothing is left: nothing to add up
+    problem.at(v, Smoothing(0.1, 0.1))  # nothing is left: nothing to add up
     assert rows.computed == before
     assert not problem.kernel.f.any()

@@ -9,10 +9,12 @@ from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.pairwise import _add_rows, _dual_steps
 from nesvm_jit.kernels.sweep import SQUARE
 from nesvm_jit.matrix import as_matrix
-from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
-from nesvm_jit.solvers import Limits, Run
+from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.pairwise import choose, pairwise
+from nesvm_jit.solvers.levels import run_in_pairs
+from nesvm_jit.solvers.pairwise import choose
+from nesvm_jit.solvers.run import Limits, Run
 from scipy.sparse import csc_matrix, csr_matrix
 
 from . import oracle
@@ -35,14 +37,14 @@ def rows_of(X, kernel="rbf", budget=AMPLE, dtype=np.float64):
 def solved(rows, y, c, bias, tol=1e-8, alpha0=None, **limits):
     problem = KernelProblem(rows, y, c, bias)
     run = Run(problem, Limits(tol=tol, **limits))
-    pairwise(problem, alpha0, run)
+    run_in_pairs(problem, alpha0, run)
     return problem, run
 
 
 def least_squares_of(rows, y, c, bias, budget=AMPLE, tol=1e-10):
     problem = KernelProblem(rows, y, c, bias, SQUARE)
     run = Run(problem, Limits(tol=tol, max_iter=500))
-    least_squares(problem, budget, run)
+    drive(least_squares(problem, budget), run, always)
     return run
 
 
@@ -185,10 +187,10 @@ def test_the_bias_is_the_best_there_is():
     for scale in (0.0, 0.1, 1.0):
         problem.place(scale * y * c * rng.random(len(y)))
         b = oracle.best_bias(y, c, problem.f)
-        v, found = problem.current()
-        best = problem.evaluate(np.append(problem.beta, b)).objective
-        assert found.objective == pytest.approx(best, rel=1e-12)
-        assert problem.evaluate(v).objective == pytest.approx(best, rel=1e-12)
+        at = problem.current()
+        best = problem.at(np.append(problem.beta, b)).objective
+        assert at.objective == pytest.approx(best, rel=1e-12)
+        assert problem.at(at.point).objective == pytest.approx(best, rel=1e-12)
 
 
 def test_a_working_set_has_no_sample_twice():
@@ -213,14 +215,14 @@ def test_the_optimum_of_an_interior_point_method_is_reached(kernel, bias):
     assert run.status == "converged"
     assert run.objective == pytest.approx(best, rel=1e-6)
     assert run.dual <= best * (1 + 1e-8) <= run.objective * (1 + 2e-8)
-    assert run.objective == pytest.approx(primal(K, y, c, run.best), rel=1e-11)
+    assert run.objective == pytest.approx(primal(K, y, c, run.best.point), rel=1e-11)
     assert run.dual == pytest.approx(oracle.dual_gain(K, y, run.alpha * y), rel=1e-11)
     assert (run.alpha >= 0).all()
     assert (run.alpha <= c).all()
     assert not bias or abs(run.alpha @ y) < 1e-12 * c.sum()
     again = Run(problem, Limits(tol=1e-7))
-    pairwise(problem, run.alpha, again)
-    assert again.rounds == 1
+    run_in_pairs(problem, run.alpha, again)
+    assert again.iterations == 1
 
 
 @compiled
@@ -254,7 +256,7 @@ def test_same_bits_for_one_and_two_threads(bias, eager):
     for threads in (1, before):
         nesvm_jit.set_threads(threads)
         problem, run = solved(rows_of(X), y, c, bias, tol=1e-3)
-        found.append(np.r_[run.best, problem.f, run.objective, run.dual])
+        found.append(np.r_[run.best.point, problem.f, run.objective, run.dual])
     np.testing.assert_array_equal(found[0], found[1])
 
 
@@ -342,12 +344,12 @@ def test_least_squares(kernel, bias, budget):
     best = primal(K, y, c, np.append(beta, b * bias), 2)
     run = least_squares_of(rows_of(X, kernel), y, c, bias, budget)
     assert run.status == "converged"
-    np.testing.assert_allclose(run.best[:-1], beta, atol=1e-4 * np.abs(beta).max())
+    np.testing.assert_allclose(run.best.point[:-1], beta, atol=1e-4 * np.abs(beta).max())
     assert run.objective == pytest.approx(best, rel=1e-9)
-    assert run.objective == pytest.approx(primal(K, y, c, run.best, 2), rel=1e-10)
+    assert run.objective == pytest.approx(primal(K, y, c, run.best.point, 2), rel=1e-10)
     assert run.dual <= best * (1 + 1e-11)
     assert not bias or abs(run.alpha @ y) < 1e-10 * np.abs(run.alpha).sum()
-    assert not run.best[:-1][c == 0].any()
+    assert not run.best.point[:-1][c == 0].any()
 
 
 @compiled

@@ -1,101 +1,233 @@
-"""The architecture, read off the imports."""
+"""The architecture, read off the imports; every rule is also shown to notice a breach."""
 
 import ast
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "nesvm_jit"
-# A module may import from its own level or a lower one.
-LEVELS = {
-    "errors": 0,
-    "codecache": 1,
-    "jit": 2,
-    "bits": 3,
-    "matrix": 3,
-    "narrow": 4,
-    "kernels": 4,
-    "files": 5,
-    "models": 5,
-    "checkpoint": 6,
-    "solvers": 6,
-    "settings": 7,
-    "kept": 7,
-    "weights": 8,
-    "binary": 8,
-    "kernelised": 8,
-    "nystroem": 8,
-    "machine": 9,
-    "distributed": 10,
-    "report": 10,
-    "pages": 10,
-    "selection": 10,
-    "warm": 10,
-    "estimator": 10,
-    "cli": 11,
-    "__main__": 12,
-}
+# From the cellar up: a module imports from its own room or from one above it in this list.
+ROOMS = (
+    *("errors", "codecache", "jit", "bits", "matrix", "narrow", "numerics", "kernels", "files"),
+    *(
+        "models",
+        "problems",
+        "checkpoint",
+        "solvers",
+        "settings",
+        "kept",
+        "binary",
+        "machine",
+        "report",
+    ),
+    *("selection", "distributed", "pages", "warm", "estimator", "cli", "__main__"),
+)
 COMPILERS = {"numba", "llvmlite"}
 MAY_IMPORT_COMPILERS = {"codecache.py", "jit.py", "bits.py"}
-MODULES = sorted(PACKAGE.rglob("*.py"))
+# Names of one room that another may use although they begin with an underscore: compiled loops.
+MAY_LEND_PRIVATE_NAMES = {"kernels"}
+# Where imports inside functions delay what is heavy: commands import what they do only when asked.
+MAY_DELAY_IMPORTS = {
+    *("__main__.py", "files/model_rows.py", "distributed/__init__.py"),
+    *(f"cli/{name}.py" for name in ("warmup", "path", "outputs", "fitting", "predict", "convert")),
+    *(f"cli/{name}.py" for name in ("options", "info", "train")),
+}
+MAKERS = {
+    *("kernel", "exact_kernel", "loop", "exact_loop"),
+    *("helper", "exact_helper", "exact_inline", "overload"),
+}
 
 
-def imports(path):
-    """(level of dots, dotted name) of every import in a file."""
-    for node in ast.walk(ast.parse(path.read_text())):
+@dataclass(frozen=True)
+class Import:
+    """What a file imports: from where inside the package (None: from outside), and which names."""
+
+    inside: tuple[str, ...] | None
+    outside: str
+    names: tuple[str, ...]
+    delayed: bool
+
+
+def imports_of(file: str, source: str) -> list[Import]:
+    """Every import of a file of the package."""
+    folder = Path(file).parent.parts
+    tree = ast.parse(source)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    delayed = {id(n) for f in functions for n in ast.walk(f)}
+    found = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((0, alias.name) for alias in node.names)
+            found += [Import(None, a.name, (), id(node) in delayed) for a in node.names]
         elif isinstance(node, ast.ImportFrom):
+            names = tuple(a.name for a in node.names)
+            if not node.level:
+                found.append(Import(None, node.module or "", names, id(node) in delayed))
+                continue
+            base = folder[: len(folder) - (node.level - 1)]
             if node.module:
-                yield node.level, node.module
+                where = [(*base, *node.module.split("."))]
             else:
-                yield from ((node.level, alias.name) for alias in node.names)
+                where = [(*base, name) for name in names]
+            found += [Import(w, "", names, id(node) in delayed) for w in where]
+    return found
 
 
-def inside(path, dots, name):
-    """The part of the package a relative import leads to."""
-    folder = path.relative_to(PACKAGE).parent.parts
-    base = folder[: len(folder) - (dots - 1)]
-    return (*base, *name.split("."))[0]
+def room_of(file: str) -> str:
+    return Path(file).parts[0].removesuffix(".py")
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_imports_point_down(path):
-    part = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
-    targets = {inside(path, dots, name) for dots, name in imports(path) if dots} & {*LEVELS}
-    highest = {**LEVELS, "__init__": max(LEVELS.values())}[part]
-    assert [target for target in targets if LEVELS[target] > highest] == []
+def module_of(file: str) -> tuple[str, ...]:
+    parts = Path(file).with_suffix("").parts
+    return parts[:-1] if parts[-1] == "__init__" else parts
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
-def test_only_the_policy_imports_the_compiler(path):
-    used = {name.split(".")[0] for dots, name in imports(path) if not dots} & COMPILERS
-    assert not used or path.name in MAY_IMPORT_COMPILERS
+# ---------------------------------------------------------------- the rules
 
 
-def test_every_file_that_is_compiled_is_part_of_the_cache_key():
+def upward(files: dict[str, str]) -> list[str]:
+    """Imports from a room that is not below."""
+    floors = {room: floor for floor, room in enumerate(ROOMS)}
+    found = []
+    for file, source in files.items():
+        room = room_of(file)
+        if room == "__init__":
+            continue
+        for i in imports_of(file, source):
+            target = i.inside[0] if i.inside else None
+            if target is None or target == room or target == "__version__":
+                continue
+            if floors.get(target, len(ROOMS)) >= floors[room]:
+                found.append(f"{file} imports {target}")
+    return found
+
+
+def by_its_full_name(files: dict[str, str]) -> list[str]:
+    """Imports of the package by its full name, or of what its top level lends."""
+    return [
+        f"{file} imports {i.outside or 'the top level'}"
+        for file, source in files.items()
+        for i in imports_of(file, source)
+        if i.outside.split(".")[0] == "nesvm_jit"
+        or (i.inside is not None and i.inside[0] not in (*ROOMS, "__version__"))
+    ]
+
+
+def circles(files: dict[str, str]) -> list[str]:
+    """Modules of one folder that import each other, directly or not."""
+    known = {module_of(file): file for file in files}
+    above: dict[str, set[str]] = {}
+    for file, source in files.items():
+        targets = set()
+        for i in imports_of(file, source):
+            if i.inside is None or _type_checking(source, i):
+                continue
+            places = [i.inside, *((*i.inside, name) for name in i.names)]
+            targets |= {known[p] for p in places if p in known and known[p] != file}
+        above[file] = {t for t in targets if Path(t).name != "__init__.py"}
+    found = []
+    for file in files:
+        seen, ahead = set(), list(above[file])
+        while ahead:
+            at = ahead.pop()
+            if at not in seen:
+                seen.add(at)
+                ahead += above[at]
+        found += [file] if file in seen else []
+    return found
+
+
+def _type_checking(source: str, wanted: Import) -> bool:
+    """Whether an import is for type checkers alone."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            inner = "\n".join(ast.unparse(n) for n in node.body)
+            return any(name in inner for name in wanted.names)
+    return False
+
+
+def private_names(files: dict[str, str]) -> list[str]:
+    """Names with an underscore that another room imports."""
+    return [
+        f"{file} imports {name} from {i.inside[0]}"
+        for file, source in files.items()
+        for i in imports_of(file, source)
+        if i.inside and i.inside[0] not in (room_of(file), *MAY_LEND_PRIVATE_NAMES)
+        for name in i.names
+        if name.startswith("_") and not name.startswith("__")
+    ]
+
+
+def delayed(files: dict[str, str]) -> list[str]:
+    """Imports of our own inside functions, where no command delays its work by them."""
+    return [
+        f"{file} imports {'.'.join(i.inside)} inside a function"
+        for file, source in files.items()
+        for i in imports_of(file, source)
+        if i.delayed and i.inside and file not in MAY_DELAY_IMPORTS
+    ]
+
+
+def compilers(files: dict[str, str]) -> list[str]:
+    """Files beside the policy that import the compiler."""
+    return [
+        file
+        for file, source in files.items()
+        if file not in MAY_IMPORT_COMPILERS
+        and any(i.outside.split(".")[0] in COMPILERS for i in imports_of(file, source))
+    ]
+
+
+RULES = (upward, by_its_full_name, circles, private_names, delayed, compilers)
+BREACHES = [
+    (upward, {"matrix.py": "from .models import CSvm"}),
+    (upward, {"jit.py": "from .bits import prefetch"}),
+    (upward, {"solvers/newton.py": "from ..binary.linear import solve_linear"}),
+    (upward, {"solvers/newton.py": "def f():\n    from ..binary import linear"}),
+    (upward, {"solvers/newton.py": "from .. import cli"}),
+    (by_its_full_name, {"models/csvm.py": "import nesvm_jit.binary"}),
+    (by_its_full_name, {"models/csvm.py": "from nesvm_jit.matrix import shape"}),
+    (by_its_full_name, {"models/csvm.py": "from .. import solve"}),
+    (circles, {"models/a.py": "from .b import x", "models/b.py": "from . import a"}),
+    (private_names, {"binary/linear.py": "from ..solvers.newton import _line_search"}),
+    (delayed, {"binary/linear.py": "def f():\n    from .kernel import solve_kernel"}),
+    (compilers, {"kernels/jit.py": "import numba"}),
+    (compilers, {"kernels/sums.py": "from numba import njit"}),
+]
+
+
+@pytest.fixture(scope="module")
+def files() -> dict[str, str]:
+    return {str(p.relative_to(PACKAGE)): p.read_text() for p in sorted(PACKAGE.rglob("*.py"))}
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_architecture_holds(rule, files):
+    assert rule(files) == []
+
+
+@pytest.mark.parametrize(("rule", "breach"), BREACHES)
+def test_a_breach_is_noticed(rule, breach):
+    assert rule(breach) != []
+
+
+def test_every_room_is_on_the_list(files):
+    assert {room_of(file) for file in files} == {*ROOMS, "__init__"}
+
+
+def test_every_file_that_is_compiled_is_part_of_the_cache_key(files):
     from nesvm_jit import codecache
 
-    covered = {p for pattern in codecache.COMPILED for p in PACKAGE.glob(pattern)}
-    makers = {
-        "kernel",
-        "exact_kernel",
-        "helper",
-        "exact_helper",
-        "exact_inline",
-        "exact_loop",
-        "overload",
+    covered = {str(p.relative_to(PACKAGE)) for c in codecache.COMPILED for p in PACKAGE.glob(c)}
+    compiled = {
+        file
+        for file, source in files.items()
+        for i in imports_of(file, source)
+        if i.inside and i.inside[0] == "jit" and {*i.names} & MAKERS
     }
-    for path in MODULES:
-        tree = ast.parse(path.read_text())
-        names = {
-            alias.name
-            for node in ast.walk(tree)
-            if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("jit")
-            for alias in node.names
-        }
-        assert path in covered or not names & (makers | {"overload"}), path
+    assert compiled
+    assert compiled <= covered
 
 
-def test_no_module_outgrows_the_head():
-    assert not [p for p in MODULES if len(p.read_text().splitlines()) > 400]
+def test_no_module_outgrows_the_head(files):
+    assert [file for file, source in files.items() if len(source.splitlines()) > 400] == []

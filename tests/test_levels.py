@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from nesvm_jit.models import MODELS
-from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
-from nesvm_jit.models.smoothed_kernel import SmoothedKernel
-from nesvm_jit.solvers import Limits, Run, levels
+from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
+from nesvm_jit.solvers import levels
 from nesvm_jit.solvers.levels import newton_in_levels, pairwise_in_levels
+from nesvm_jit.solvers.run import Limits, Run
 from scipy.spatial.distance import cdist
 
 approx = pytest.approx
@@ -77,10 +78,10 @@ def test_a_level_is_solved_roughly_and_its_rounds_count(solved, engine):
     y, c, _, seen, run = solved(engine, tol=1e-5)
     rounds = np.array([row["round"] for row in seen])
     (end,) = np.flatnonzero(np.diff(rounds) != 1)
-    assert rounds.tolist() == [k for k in range(1, run.rounds) if k != end + 2]
+    assert rounds.tolist() == [k for k in range(1, run.iterations) if k != end + 2]
     assert all(row["gap"] > 0.03 for row in seen[: end + 1])
     table = run.history()
-    assert table["round"].tolist() == [0, *range(int(end) + 3, run.rounds + 1)]
+    assert table["round"].tolist() == [0, *range(int(end) + 3, run.iterations + 1)]
     zero = c.sum() if engine == "newton" else 2 * min(c[y == k].sum() for k in (1, -1))
     assert table["objective"][0] == approx(zero)
     if engine == "newton":
@@ -106,14 +107,14 @@ def test_levels_go_down_to_few_rows(solved, engine, few, sizes):
 def test_a_problem_that_is_solved_at_zero_needs_no_level(solved, engine, tol):
     _, _, parts, _, run = solved(engine, bias=False, cost=1e-9, tol=tol)
     assert parts == []
-    assert (run.status, run.rounds) == ("converged", 1)
+    assert (run.status, run.iterations) == ("converged", 1)
 
 
 @every_engine
 def test_a_level_has_the_time_that_is_left(solved, engine):
     _, _, _, seen, run = solved(engine, late=100.0, time_limit=50.0, tol=1e-9)
     assert run.status == "time_limit"
-    assert run.rounds == 2  # one below, one here
+    assert run.iterations == 2  # one below, one here
     assert len(seen) == 1
 
 
@@ -121,7 +122,7 @@ def test_a_level_has_the_time_that_is_left(solved, engine):
 def test_a_limit_below_ends_the_run(solved, engine):
     *_, run = solved(engine, max_iter=2, tol=1e-9)
     assert run.status == "iteration_limit"
-    assert run.rounds == 3
+    assert run.iterations == 3
     assert run.best is not None
 
 

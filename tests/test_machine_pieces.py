@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, __version__, get_threads, set_threads, train
-from nesvm_jit.binary import Solution
+from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.record import ModelRecord
 from nesvm_jit.machine import machine as machines

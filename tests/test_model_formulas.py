@@ -3,6 +3,7 @@ several, costs of zero, empty rows, features and costs of other sizes."""
 
 from copy import deepcopy
 from inspect import signature
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,13 +11,13 @@ import pytest
 from nesvm_jit.kernels.sweep import Rows
 from nesvm_jit.matrix import as_matrix, row_slice, size_of
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.base import balanced_in_box
-from nesvm_jit.models.blocks import Block, Resident, block_bounds, block_size
-from nesvm_jit.models.curved import power_iteration
-from nesvm_jit.models.part import Part
-from nesvm_jit.models.problem import LinearProblem, problem_in_memory
-from nesvm_jit.models.streamed import ClassCosts, Mapped, Signs, Streamed
-from nesvm_jit.models.sums import Curvature, Facts, Sums
+from nesvm_jit.numerics.eigenvalues import power_iteration
+from nesvm_jit.problems import certificate
+from nesvm_jit.problems.blocks import Block, Resident, block_bounds, block_size
+from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
+from nesvm_jit.problems.shard import Shard
+from nesvm_jit.problems.streamed import ClassCosts, Mapped, Signs, Streamed
+from nesvm_jit.problems.sums import Curvature, Facts, Sums
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -27,6 +28,11 @@ every_model = pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
 every_bias = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 every_cut = pytest.mark.parametrize("bounds", BOUNDS.values(), ids=BOUNDS)
 approx = pytest.approx
+# to an evaluation that the problem remembers
+WAYS = {
+    "at": lambda problem, *at: problem.at(*at),
+    "walk": lambda problem, *at: problem.walk(*at).at,
+}
 
 
 class Pieces:
@@ -55,8 +61,8 @@ def draw(n=31, p=4, scale=1.0, cost=1.0, seed=0):
 
 def made(model, bias, bounds=((0, 31),), resident=True, **kind):
     X, y, c, rng = draw(**kind)
-    part = Part(Pieces(X, list(bounds), resident), y, c, MODELS[model](), bias)
-    return LinearProblem(part), X, y, c, rng
+    shard = Shard(Pieces(X, list(bounds), resident), y, c, MODELS[model](), bias)
+    return LinearProblem(shard), X, y, c, rng
 
 
 def scales(X, bias):
@@ -140,7 +146,7 @@ def test_penalties_that_need_no_smoothing():
         assert model.penalty_curvature(w, MU) == 1.0
         assert model.penalty_slope(w, d, 0.5, MU) == (-6.0 + 4.5, 9.0)
         assert model.penalty_lipschitz(MU) == 1.0
-        assert model.excess(w, d, 7.0) == 4.5
+        assert model.suboptimality(w, d, 7.0) == 4.5
         assert (model.smoothed_penalty, model.strong_convexity) == (False, 1.0)
 
 
@@ -158,8 +164,8 @@ def test_the_smoothed_l1_norm():
     # at t = ½: w + td = (1, 0, 1.5, −5), about the centre (1, 0, 0.5, −2.5)
     assert model.penalty_slope(w, d, 0.5, mu, centre) == (-4.0 + 0.5 - 6.0, (4.0 + 1.0) / 2.0)
     assert model.penalty_lipschitz(mu) == 0.5
-    assert model.excess(w, d, 7.0) == 6.0 * (26.0 + 7.0)
-    assert model.excess(w, d / 32.0, 7.0) == 6.0 / 32.0 * (26.0 + 7.0)
+    assert model.suboptimality(w, d, 7.0) == 6.0 * (26.0 + 7.0)
+    assert model.suboptimality(w, d / 32.0, 7.0) == 6.0 / 32.0 * (26.0 + 7.0)
     model.penalty_gradient(w, mu, out)
     assert out.tolist() == [1.0, -0.5, 0.5, -1.0]
     assert model.penalty(w, mu) == (13.0, 3.0 + 0.5 + 0.5 + 8.0 - (1.0 + 0.25 + 0.25 + 1.0))
@@ -186,7 +192,7 @@ def test_without_features_there_is_nothing_to_gain():
     for name in ("csvm", "lpsvm", "lssvm"):
         model = MODELS[name]()
         assert model.penalty(none, MU) == (0.0, 0.0)
-        assert model.excess(none, none, 7.0) == 0.0
+        assert model.suboptimality(none, none, 7.0) == 0.0
     assert MODELS["lpsvm"]().dual_value(3.0, 0.0, none, 0.5) == (1.5, 0.5)
 
 
@@ -221,9 +227,8 @@ def test_the_best_multiple_of_a_dual_point():
 def balanced(model, alpha, y, c, bounds=None):
     alpha, y, c = (np.array(a, dtype=float) for a in (alpha, y, c))
     X = np.ones((len(y), 1))
-    part = Part(Pieces(X, bounds or [(0, len(y))]), y, c, MODELS[model](), True)
-    points = part.model.balanced(part, alpha)
-    return [a.tolist() for a in points]
+    shard = Shard(Pieces(X, bounds or [(0, len(y))]), y, c, MODELS[model](), True)
+    return [a.tolist() for a in certificate.balanced(shard, alpha)]
 
 
 @pytest.mark.parametrize("bounds", [None, [(0, 1), (1, 4)]])
@@ -271,11 +276,11 @@ def test_balancing_moves_exactly_the_excess_where_room_equals_it():
 # ---------------------------------------------------------------- rows and sums
 
 
-def test_sums_of_two_parts_are_those_of_both():
+def test_sums_of_two_shards_are_those_of_both():
     a, b = np.array([1.0, 2.0]), np.array([10.0, 30.0])
     both = Sums(1, 2, 3, 4, 5, a).joined(Sums(20, 30, 40, 50, 4, b))
     assert both[:5] == (21, 32, 43, 54, 5)
-    assert both.ascent.tolist() == [11.0, 32.0]
+    assert both.dual_weights.tolist() == [11.0, 32.0]
     with_bias = Curvature(a, b, 2.0).joined(Curvature(b, a, 5.0))
     assert (with_bias.H.tolist(), with_bias.column.tolist()) == ([11.0, 32.0], [11.0, 32.0])
     assert with_bias.total == 7.0
@@ -293,9 +298,9 @@ def test_what_is_learnt_of_the_rows(model, bias, bounds, scale):
     s, squares = scales(X, bias), (X**2).sum(axis=1)
     d = 2 * c if model == "lssvm" else c / s
     expect = (31, d.sum(), (d * (squares + bias)).max(), squares.sum(), c.sum(), c.max())
-    np.testing.assert_allclose(problem.part.facts, expect, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(problem.part.rows.s, s, rtol=1e-15)
-    np.testing.assert_allclose(problem.part.squares(), squares, rtol=1e-9, atol=1e-15)
+    np.testing.assert_allclose(problem.shard.facts, expect, rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(problem.shard.rows.s, s, rtol=1e-15)
+    np.testing.assert_allclose(problem.shard.squares(), squares, rtol=1e-9, atol=1e-15)
     assert problem.mean_square() == approx(squares.mean(), rel=1e-3)
     assert problem.lipschitz("paper", MU) == approx(
         (1 / MU.penalty if model == "lpsvm" else 1.0)
@@ -305,14 +310,14 @@ def test_what_is_learnt_of_the_rows(model, bias, bounds, scale):
 
 
 def test_the_mean_square_of_empty_rows_is_one():
-    part = Part(
+    shard = Shard(
         Resident(as_matrix(np.zeros((3, 2)))),
         np.array([1.0, -1, 1]),
         np.ones(3),
         MODELS["csvm"](),
         1,
     )
-    assert LinearProblem(part).mean_square() == 1.0
+    assert LinearProblem(shard).mean_square() == 1.0
 
 
 def test_blocks_have_about_64_mb_and_at_least_one_row():
@@ -417,10 +422,9 @@ def test_values_at_any_point(model, bias, bounds, scale, cost):
     twin = Twin(model, X, y, c, bias)
     v = rng.standard_normal(problem.n_variables) / scale
     for k, mu in enumerate((MU, Smoothing(2.0, 0.01), MU)):
-        found = problem.evaluate(v, mu)
-        same(found, twin.at(v, mu))
+        same(problem.at(v, mu), twin.at(v, mu))
         assert problem.passes == k + 1
-        assert problem.part.data.reads == 2  # rows in memory are cut into blocks once
+        assert problem.shard.data.reads == 2  # rows in memory are cut into blocks once
 
 
 @every_model
@@ -433,43 +437,49 @@ def test_steps_slopes_and_curvature(model, bias, bounds, resident):
     v, n = rng.standard_normal(problem.n_variables), problem.n_variables
     if model != "lssvm":
         twin.u0 = np.where(c > 0, rng.random(31), 0.0)
-    same(problem.place(v, mu, c * twin.u0), twin.at(v, mu))
+    walk = problem.walk(v, mu, c * twin.u0)
+    same(walk.at, twin.at(v, mu))
     assert problem.passes == 1
     for k in range(3):
         d = rng.standard_normal(n)
-        reads = problem.part.data.reads
-        problem.aim(d)
+        reads = problem.shard.data.reads
+        walk.aim(d)
         assert problem.passes == 2 + k + 2 * k
         for t in (0.0, 0.4, -1.5):
-            first, second = problem.slope(t, mu)
+            first, second = walk.slope(t, mu)
             at = twin.at(v + t * d, mu)
             assert first == approx(at.gradient @ d, rel=1e-10, abs=1e-10)
             assert second == approx(d @ at.H @ d, rel=1e-10, abs=1e-10)
-        assert problem.part.data.reads == reads + (not resident)
+        assert problem.shard.data.reads == reads + (not resident)
         t = (0.3, 1.0, -0.5)[k]
-        same(problem.step(t, mu), twin.at(v + t * d, mu))
+        same(walk.step(t, mu), twin.at(v + t * d, mu))
         v = v + t * d
-        np.testing.assert_allclose(problem.point, v, rtol=1e-14)
+        np.testing.assert_allclose(walk.point, v, rtol=1e-14)
         np.testing.assert_allclose(
-            problem.margins(), X @ v[:4] + (v[-1] if bias else 0.0), rtol=1e-11, atol=1e-12
+            walk.state()["rows"]["margins"],
+            X @ v[:4] + (v[-1] if bias else 0.0),
+            rtol=1e-11,
+            atol=1e-12,
         )
         H = twin.at(v, mu).H
-        np.testing.assert_allclose(problem.hessian(mu), H, rtol=1e-11, atol=1e-11)
-        np.testing.assert_allclose(problem.hessian_diagonal(mu), np.diag(H), rtol=1e-11)
+        np.testing.assert_allclose(walk.hessian(), H, rtol=1e-11, atol=1e-11)
+        np.testing.assert_allclose(walk.hessian_diagonal(), np.diag(H), rtol=1e-11)
         for e in (d, np.eye(n)[-1]):
-            np.testing.assert_allclose(problem.hessian_times(e, mu), H @ e, rtol=1e-10, atol=1e-10)
+            np.testing.assert_allclose(walk.hessian_times(e), H @ e, rtol=1e-10, atol=1e-10)
         at = twin.at(v, mu)
-        problem.recentre(mu)
+        walk.recentre()
         if model != "lssvm":
             twin.u0 = np.divide(at.alpha, c, out=np.zeros(31), where=c > 0)
         if model == "lpsvm":
             twin.v0 = np.clip(twin.v0 + v[:4] / mu.penalty, -1, 1)
         mu = Smoothing(0.5 * mu.penalty, 0.5 * mu.loss)
-        same(problem.step(0.0, mu), twin.at(v, mu))
-    same(problem.place(v, MU), Twin(model, X, y, c, bias).at(v, MU))
-    assert problem.slope(2.0, MU) == (0.0, 0.0)  # the direction is chosen anew
-    problem.part.place(2 * v[:4], 0.5)
-    np.testing.assert_allclose(problem.margins(), X @ (2 * v[:4]) + 0.5, rtol=1e-12)
+        same(walk.step(0.0, mu), twin.at(v, mu))
+    walk = problem.walk(v, MU)
+    same(walk.at, Twin(model, X, y, c, bias).at(v, MU))
+    assert walk.slope(2.0, MU) == (0.0, 0.0)  # the direction is chosen anew
+    problem.shard.place(2 * v[:4], 0.5)
+    margins = problem.shard.state()["margins"]
+    np.testing.assert_allclose(margins, X @ (2 * v[:4]) + 0.5, rtol=1e-12)
 
 
 @pytest.mark.parametrize("model", ["csvm", "lpsvm"])
@@ -477,13 +487,13 @@ def test_steps_slopes_and_curvature(model, bias, bounds, resident):
 def test_a_bias_without_active_rows_keeps_a_little_curvature(model, bounds):
     problem, X, _, c, _ = made(model, True, bounds)
     v = np.append(np.zeros(4), 1e9)
-    problem.place(v, MU)
+    walk = problem.walk(v, MU)
     little = 1e-8 * (c / scales(X, True)).sum() / MU.loss
     bend = 1 / MU.penalty if model == "lpsvm" else 1.0
     expect = np.diag(np.append(np.full(4, bend), little))
-    np.testing.assert_allclose(problem.hessian(MU), expect, rtol=1e-12)
-    np.testing.assert_allclose(problem.hessian_diagonal(MU), np.diag(expect), rtol=1e-12)
-    np.testing.assert_allclose(problem.hessian_times(np.ones(5), MU), np.diag(expect), rtol=1e-12)
+    np.testing.assert_allclose(walk.hessian(), expect, rtol=1e-12)
+    np.testing.assert_allclose(walk.hessian_diagonal(), np.diag(expect), rtol=1e-12)
+    np.testing.assert_allclose(walk.hessian_times(np.ones(5)), np.diag(expect), rtol=1e-12)
 
 
 @pytest.mark.parametrize("make", [as_matrix, lambda X: as_matrix(csr_matrix(X))])
@@ -499,12 +509,11 @@ def test_hessians_of_single_data_are_multiplied_in_single_where_it_is_enough(
     problem = problem_in_memory(
         make(X), y, 1e9 * c if model != "lssvm" else c, MODELS[model](), False
     )
-    v = np.zeros(4)
-    problem.place(v, mu)
+    walk = problem.walk(np.zeros(4), mu)
     X = X.astype(float)
     d = 2 * c if model == "lssvm" else c / scales(X, False)
     H = X.T @ (d[:, None] * X) + (1e-9 if model == "lpsvm" else 1.0) * np.eye(4)
-    error = np.abs(problem.hessian(mu) - H).max() / np.abs(H).max()
+    error = np.abs(walk.hessian() - H).max() / np.abs(H).max()
     assert 1e-11 < error < 1e-5 if single else error < 1e-13
 
 
@@ -514,20 +523,20 @@ def test_hessians_are_multiplied_in_single_up_to_a_trace_of_1e8(trace, single):
     X = X.astype(np.float32)
     c *= trace / (2 * c @ (X.astype(float) ** 2).sum(axis=1))
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["lssvm"](), False)
-    problem.place(np.zeros(4), MU)
+    walk = problem.walk(np.zeros(4), MU)
     X = X.astype(float)
     H = X.T @ (2 * c[:, None] * X) + np.eye(4)
-    error = np.abs(problem.hessian(MU) - H).max() / np.abs(H).max()
+    error = np.abs(walk.hessian() - H).max() / np.abs(H).max()
     assert 1e-11 < error < 1e-5 if single else error < 1e-13
 
 
 def test_rows_that_are_read_again_in_single_precision_have_a_hessian_too():
     X, y, c, _ = draw()
     data = Pieces(X.astype(np.float32), [(0, 9), (9, 31)], resident=False)
-    problem = LinearProblem(Part(data, y, c, MODELS["lssvm"](), False))
-    problem.place(np.zeros(4), MU)
+    problem = LinearProblem(Shard(data, y, c, MODELS["lssvm"](), False))
+    walk = problem.walk(np.zeros(4), MU)
     H = X.T @ (2 * c[:, None] * X) + np.eye(4)
-    np.testing.assert_allclose(problem.hessian(MU), H, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(walk.hessian(), H, rtol=1e-4, atol=1e-5)
 
 
 # ---------------------------------------------------------------- bounds
@@ -535,15 +544,15 @@ def test_rows_that_are_read_again_in_single_precision_have_a_hessian_too():
 
 @every_model
 @every_cut
-@pytest.mark.parametrize("way", ["evaluate", "place"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("mu", [MU, Smoothing(5.0, 50.0)], ids=["sharp", "soft"])
 def test_without_a_bias_the_best_multiple_costs_no_pass(model, bounds, way, mu):
     problem, X, y, c, rng = made(model, False, bounds)
     twin, v = Twin(model, X, y, c, False), 0.3 * rng.standard_normal(4)
     at = twin.at(v, mu)
-    getattr(problem, way)(v, mu)
+    found = WAYS[way](problem, v, mu)
     before = problem.passes
-    value, alpha = problem.dual()
+    value, alpha = problem.bound(found)
     assert problem.passes == before
     assert value == approx(twin.dual_value(alpha), rel=1e-12)
     assert value == approx(twin.best_multiple(at.alpha), rel=1e-6)
@@ -556,12 +565,12 @@ def test_without_a_bias_the_best_multiple_costs_no_pass(model, bounds, way, mu):
         plain = t * at.alpha.sum() - 0.5 * t * t * (direction @ direction)
     if model == "lpsvm":
         plain = at.alpha.sum() * min(1.0, 1 / np.abs(X.T @ (at.alpha * y)).max())
-    assert problem.bound_now() == approx(plain, rel=1e-6)
+    assert problem.estimate_bound(found) == approx(plain, rel=1e-6)
 
 
 @every_model
 @every_bias
-def test_a_dual_point_is_of_the_last_evaluation_however_it_was_made(model, bias):
+def test_a_dual_point_is_of_its_evaluation_whatever_was_evaluated_before(model, bias):
     def fresh():
         return made(model, bias)[0]
 
@@ -569,37 +578,30 @@ def test_a_dual_point_is_of_the_last_evaluation_however_it_was_made(model, bias)
     one, two = 0.3 * rng.standard_normal((2, 5))[:, : fresh().n_variables]
     alpha = 0.1 * c
     direction = X.T @ (alpha * y)
-    alone = {"step": fresh(), "sweep": fresh(), "judge": fresh()}
     expect = {}
-    for way, problem in alone.items():
-        _go(problem, way, two, alpha, direction)
-        expect[way] = problem.dual()
-    assert expect.keys() == {"step", "sweep", "judge"}
-    for before in alone:
-        for after in alone:
-            problem = fresh()
-            _go(problem, before, one, 0.5 * alpha, 0.5 * direction)
-            problem.dual()
-            _go(problem, after, two, alpha, direction)
-            value, point = problem.dual()
-            assert value == expect[after].value
-            np.testing.assert_array_equal(point, expect[after].alpha)
+    for way in ("step", "sweep", "judge"):
+        problem = fresh()
+        expect[way] = problem.bound(_go(problem, way, two, alpha, direction))
+    for before, after in product(("step", "sweep", "judge"), repeat=2):
+        problem = fresh()
+        problem.bound(_go(problem, before, one, 0.5 * alpha, 0.5 * direction))
+        value, point = problem.bound(_go(problem, after, two, alpha, direction))
+        assert value == expect[after].value
+        np.testing.assert_array_equal(point, expect[after].alpha)
 
 
 def _go(problem, way, v, alpha, direction):
     if way == "step":
-        problem.place(v, MU)
-    elif way == "sweep":
-        problem.evaluate(v, MU)
-    else:
-        problem.judge(v, alpha, direction)
+        return problem.walk(v, MU).at
+    if way == "sweep":
+        return problem.at(v, MU)
+    return problem.judge(v, alpha, direction)
 
 
 def test_two_repaired_points_may_be_the_same():
     X, y, c, _ = draw()
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
-    problem.evaluate(np.zeros(5), Smoothing(1e-9, 1e-9))  # every u is one
-    _, alpha = problem.dual()
+    _, alpha = problem.bound(problem.at(np.zeros(5), Smoothing(1e-9, 1e-9)))  # every u is one
     heavy = 1.0 if c @ y > 0 else -1.0
     lighter = c[y != heavy].sum() / c[y == heavy].sum()
     expect = np.where(y == heavy, lighter * c, c)
@@ -631,16 +633,16 @@ def in_two_ways(alpha, y, c):
 
 @every_model
 @every_cut
-@pytest.mark.parametrize("way", ["evaluate", "place"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shift", [0.0, 0.4, -0.3])
 def test_with_a_bias_the_best_of_three_repaired_points_is_taken(model, bounds, way, shift):
     problem, X, y, c, rng = made(model, True, bounds)
     twin = Twin(model, X, y, c, True)
     v = np.append(0.3 * rng.standard_normal(4), shift)
     raw = twin.at(v, MU).alpha
-    getattr(problem, way)(v, MU)
+    found = WAYS[way](problem, v, MU)
     before = problem.passes
-    value, alpha = problem.dual()
+    value, alpha = problem.bound(found)
     if model == "lssvm":
         near = [raw - c * y * (raw @ y) / c.sum()]
     else:
@@ -670,7 +672,7 @@ def test_a_dual_point_is_valued_afresh_in_one_pass(model, bias, bounds):
             continue
         assert value == approx(twin.best_multiple(alpha), rel=1e-6)
         assert value == approx(twin.dual_value(found), rel=1e-12)
-        np.testing.assert_allclose(problem.direction(alpha), X.T @ (alpha * y), atol=1e-13)
+        np.testing.assert_allclose(problem.dual_weights(alpha), X.T @ (alpha * y), atol=1e-13)
 
 
 @pytest.mark.parametrize("model", ["csvm", "lpsvm"])
@@ -689,14 +691,14 @@ def test_what_the_gap_owes_to_a_gradient(model, bias):
     problem, _, _, _, rng = made(model, bias)
     for b in (0.2, -7.0):
         v = np.append(rng.standard_normal(4), b)[: problem.n_variables]
-        found = problem.evaluate(v, MU)
+        found = problem.at(v, MU)
         g, w = found.gradient[:4], v[:4]
         expect = 0.5 * g @ g
         if model == "lpsvm":
             expect = np.abs(g).max() * (2 * np.abs(w).sum() + found.objective)
         if bias:
             expect += abs(found.gradient[4]) * max(1.0, abs(b))
-        assert problem.excess(v, found) == approx(expect, rel=1e-12)
+        assert problem.suboptimality(found) == approx(expect, rel=1e-12)
 
 
 @every_model
@@ -707,9 +709,9 @@ def test_the_spectral_constant_takes_two_passes_a_round_once(model, bias, bounds
     d = 2 * c if model == "lssvm" else c / scales(X, bias) / MU.loss
     A = np.hstack([X, np.ones((31, 1))]) if bias else X
     top = np.linalg.eigvalsh(A.T @ (d[:, None] * A))[-1]
-    before = problem.part.data.reads
+    before = problem.shard.data.reads
     tight = problem.lipschitz("tight", MU) - (1 / MU.penalty if model == "lpsvm" else 1.0)
-    assert problem.passes == 2 * (problem.part.data.reads - before)
+    assert problem.passes == 2 * (problem.shard.data.reads - before)
     assert 1.01 * top * 0.998 <= tight <= 1.01 * top * (1 + 1e-12)
     rounds = problem.passes
     assert 4 <= rounds <= 60
@@ -733,25 +735,23 @@ def test_a_judged_point_has_its_objective_and_bound(model, bias, bounds):
     expect = twin.at(v, MU).objective
     assert found.value == found.objective == approx(expect, rel=1e-12)
     assert problem.passes == 1
-    np.testing.assert_allclose(problem.residuals(), 1 - y * problem.margins(), rtol=1e-15)
-    np.testing.assert_allclose(problem.margins(), X @ v[:4] + (v[-1] if bias else 0), rtol=1e-12)
-    value, point = problem.dual()
+    margins = X @ v[:4] + (v[-1] if bias else 0)
+    np.testing.assert_allclose(found.margins, margins, rtol=1e-12)
+    value, point = problem.bound(found)
     assert value == approx(twin.dual_value(point), rel=1e-12)
     if not bias:
         assert value == approx(twin.best_multiple(alpha), rel=1e-6)
-        assert problem.bound_now() <= value * (1 + 1e-12)
+        assert problem.estimate_bound(found) <= value * (1 + 1e-12)
     before = problem.passes
-    assert problem.review(v) == approx(expect, rel=1e-12)  # known
+    for k, u in enumerate((v, v + 1.0, v)):
+        objective, margins = problem.objective_at(u)
+        assert objective == approx(twin.at(u, MU).objective, rel=1e-12)
+        np.testing.assert_allclose(margins, X @ u[:4] + (u[-1] if bias else 0), rtol=1e-12)
+        assert problem.passes == before + 1 + k
+    before = problem.passes
+    same(problem.walk(v, MU, margins=margins).at, twin.at(v, MU))  # they are known
     assert problem.passes == before
-    assert problem.review(v + 1.0) == approx(twin.at(v + 1.0, MU).objective, rel=1e-12)
-    assert problem.passes == before + 1
-    assert problem.review(v) == approx(expect, rel=1e-12)
-    assert problem.passes == before + 2
-    problem.review(v)
-    assert problem.passes == before + 2
-    problem.review(2 * v)
-    same(problem.place(v, MU), twin.at(v, MU))
-    same(problem.place(v + 1.0, MU), twin.at(v + 1.0, MU))
+    same(problem.walk(v + 1.0, MU).at, twin.at(v + 1.0, MU))
 
 
 @every_model
@@ -772,9 +772,9 @@ def test_the_loss_of_residuals_and_the_gap_they_promise(model, size):
     if model == "lssvm":
         t = 2.0 / (w @ w + 1.4)
         D = 2.0 * t - t * t * (0.7 + 0.5 * w @ w)
-    assert problem.guess(w, loss, total, 0.7) == approx((P - D) / P, rel=1e-12)
-    assert problem.guess(0 * w, 0.0, 0.0, 0.0) == 0.0
-    assert problem.guess(1e-3 * w, 0.0, 0.0, 0.0) == 1.0
+    assert problem.guess_gap(w, loss, total, 0.7) == approx((P - D) / P, rel=1e-12)
+    assert problem.guess_gap(0 * w, 0.0, 0.0, 0.0) == 0.0
+    assert problem.guess_gap(1e-3 * w, 0.0, 0.0, 0.0) == 1.0
 
 
 @pytest.mark.parametrize("scale", [2.0**-12, 1.0, 2.0**12])
@@ -782,17 +782,18 @@ def test_points_with_more_and_more_zeros(scale):
     X, y, c, _ = draw(p=10)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
     v = np.array([20.0, -0.2, 0.02, 2e-3, 1.9e-5, 5.0, 0.3, 0.03, -3e-3, 3e-5, 0.7]) * scale
-    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, Smoothing(6.0 * scale, 1.0))]
+    last = problem.at(v, Smoothing(6.0 * scale, 1.0))
+    kept = [set(np.flatnonzero(z)) for z in problem.sparser(v, last)]
     assert kept[0] == {0, 10}  # those beyond 6, and the bias
     assert kept[1] == {0, 5, 6, 10}
     assert kept[2] == kept[1] | {1, 7}
     assert kept[3] == kept[2] | {2, 8}
     assert kept[4] == kept[3] | {3, 9}
     assert len(kept) == 5
-    assert all(z[-1] == v[-1] for z in problem.sparser(v, MU))
+    assert all(z[-1] == v[-1] for z in problem.sparser(v, problem.at(v, MU)))
     assert v[1] == -0.2 * scale
     nothing = np.zeros(11)
-    assert all(not z.any() for z in problem.sparser(nothing, MU))
+    assert all(not z.any() for z in problem.sparser(nothing, problem.at(nothing, MU)))
 
 
 # ---------------------------------------------------------------- to go on elsewhere
@@ -805,55 +806,55 @@ def test_a_problem_goes_on_from_the_state_of_another(model, bias):
     other = made(model, bias)[0]
     v = rng.standard_normal(one.n_variables)
     one.lipschitz("tight", MU)
-    one.place(v, MU, 0.5 * c)
-    one.aim(rng.standard_normal(one.n_variables))
-    one.step(0.2, MU)
-    one.recentre(MU)
-    one.step(0.0, MU)
-    state = one.state(steps=True)
-    assert set(state) == {"passes", "spectral", "standing", "rows"}
-    assert set(one.state(steps=False)) == {"passes", "spectral"}
-    other.restore(deepcopy(state))
-    assert other.slope(0.7, MU) == (0.0, 0.0)  # a direction is yet to be chosen
+    first = one.walk(v, MU, 0.5 * c)
+    first.aim(rng.standard_normal(one.n_variables))
+    first.step(0.2, MU)
+    first.recentre()
+    first.step(0.0, MU)
+    assert set(one.state()) == {"passes", "spectral"}
+    assert set(first.state()) == {"at", "centre", "penalty_centre", "factor", "rows"}
+    other.restore(deepcopy(one.state()))
+    second = other.resume_walk(deepcopy(first.state()))
+    assert second.slope(0.7, MU) == (0.0, 0.0)  # a direction is yet to be chosen
     assert other.passes == one.passes
     assert other.lipschitz("tight", MU) == one.lipschitz("tight", MU)
     assert other.passes == one.passes
-    assert other.dual().value == one.dual().value
-    assert other.bound_now() == one.bound_now()
+    assert other.bound(second.at).value == one.bound(first.at).value
+    assert other.estimate_bound(second.at) == one.estimate_bound(first.at)
     d = rng.standard_normal(one.n_variables)
-    for problem in (one, other):
-        problem.aim(d)
-    assert one.slope(0.3, MU) == other.slope(0.3, MU)
-    a, b = one.step(0.3, MU), other.step(0.3, MU)
+    for walk in (first, second):
+        walk.aim(d)
+    assert first.slope(0.3, MU) == second.slope(0.3, MU)
+    a, b = first.step(0.3, MU), second.step(0.3, MU)
     assert (a.value, a.objective) == (b.value, b.objective)
     np.testing.assert_array_equal(a.gradient, b.gradient)
-    np.testing.assert_array_equal(one.hessian(MU), other.hessian(MU))
-    np.testing.assert_array_equal(one.dual().alpha, other.dual().alpha)
+    np.testing.assert_array_equal(first.hessian(), second.hessian())
+    np.testing.assert_array_equal(one.bound(a).alpha, other.bound(b).alpha)
 
 
-def test_counts_alone_are_restored_where_no_steps_were_saved():
+def test_counts_alone_are_restored_where_no_walk_was_saved():
     one, other = made("csvm", True)[0], made("csvm", True)[0]
     one.lipschitz("tight", MU)
-    other.restore(one.state(steps=False))
+    other.restore(one.state())
     assert other.passes == one.passes > 0
     v = np.ones(5)
-    assert other.place(v, MU).value == one.place(v, MU).value
+    assert other.walk(v, MU).at.value == one.walk(v, MU).at.value
 
 
 @pytest.mark.parametrize("alpha", [[5.0, 0.5], [0.0, 0.0]])
-def test_smoothing_about_a_point_of_the_part(alpha):
+def test_smoothing_about_a_point_of_the_shard(alpha):
     X, y, c = np.eye(2), np.array([1.0, -1.0]), np.array([10.0, 0.0])
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
     v = np.array([2.0, 0.0])
-    found = problem.place(v, Smoothing(4.0, 4.0), np.array(alpha))
+    found = problem.walk(v, Smoothing(4.0, 4.0), np.array(alpha)).at
     # r = −1: u = median(α/c − ¼, 0, 1), h = u r − 2(u − α/c)²
     u0 = alpha[0] / 10
     u = max(0.0, u0 - 0.25)
     assert found.value == approx(2.0 + 10 * (-u - 2 * (u - u0) ** 2))
 
 
-def test_lists_of_costs_and_labels_are_those_of_balanced_in_box():
+def test_a_balanced_point_of_a_problem_in_memory_is_left_alone():
     y, c = np.array([1.0, -1.0]), np.ones(2)
-    part = problem_in_memory(as_matrix(np.ones((2, 1))), y, c, MODELS["csvm"](), True).part
-    (same_point,) = balanced_in_box(part, np.array([0.5, 0.5]))
+    shard = problem_in_memory(as_matrix(np.ones((2, 1))), y, c, MODELS["csvm"](), True).shard
+    (same_point,) = certificate.balanced(shard, np.array([0.5, 0.5]))
     assert same_point.tolist() == [0.5, 0.5]

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.base import balanced_in_box
-from nesvm_jit.models.problem import problem_in_memory
+from nesvm_jit.problems.certificate import balanced
+from nesvm_jit.problems.linear import problem_in_memory
 
 from . import oracle
 from .data import sparse_normal
@@ -52,7 +52,7 @@ def test_value_and_objective(model, bias, smoothing):
     w, b = problem.split(v)
     s = np.abs(X).max(axis=1)
     s = np.maximum(s, 1) if bias else np.where(s > 0, s, 1)
-    found = problem.evaluate(v, smoothing)
+    found = problem.at(v, smoothing)
     assert found.value == pytest.approx(smoothed_objective(model, X, y, c, s, w, b, smoothing))
     assert found.objective == pytest.approx(objective(model, X, y, c, w, b))
 
@@ -61,14 +61,12 @@ def test_value_and_objective(model, bias, smoothing):
 def test_gradient_is_the_slope(model, bias, smoothing):
     problem, *_, rng = make(model, bias)
     v = rng.standard_normal(problem.n_variables)
-    g = problem.evaluate(v, smoothing).gradient.copy()
+    g = problem.at(v, smoothing).gradient
     assert len(g) == 6 + bias
     for j in range(problem.n_variables):
         h = np.zeros_like(v)
         h[j] = 1e-6
-        slope = (
-            problem.evaluate(v + h, smoothing).value - problem.evaluate(v - h, smoothing).value
-        ) / 2e-6
+        slope = (problem.at(v + h, smoothing).value - problem.at(v - h, smoothing).value) / 2e-6
         assert g[j] == pytest.approx(slope, rel=1e-4, abs=1e-4 * np.abs(g).max())
 
 
@@ -77,11 +75,11 @@ def test_smoothing_errs_by_no_more_than_the_theorems_say(model, bias, smoothing)
     problem, _, _, c, rng = make(model, bias)
     most = 0.0
     if model != "lssvm":
-        most += smoothing.loss / 2 * np.sum(c * problem.part.rows.s)
+        most += smoothing.loss / 2 * np.sum(c * problem.shard.rows.s)
     if model == "lpsvm":
         most += smoothing.penalty / 2 * problem.n_features
     for scale in (0, 0.1, 1, 10):
-        found = problem.evaluate(scale * rng.standard_normal(problem.n_variables), smoothing)
+        found = problem.at(scale * rng.standard_normal(problem.n_variables), smoothing)
         assert -1e-9 <= found.objective - found.value <= most * (1 + 1e-12) + 1e-9
 
 
@@ -92,15 +90,14 @@ def test_lipschitz_constants_bound_the_gradient(model, bias, smoothing, kind):
     L = problem.lipschitz(kind, smoothing)
     for scale in (1e-3, 1e-1, 1):
         a, b = scale * rng.standard_normal((2, problem.n_variables))
-        difference = problem.evaluate(a, smoothing).gradient.copy()
-        difference -= problem.evaluate(b, smoothing).gradient
+        difference = problem.at(a, smoothing).gradient - problem.at(b, smoothing).gradient
         assert np.linalg.norm(difference) <= L * np.linalg.norm(a - b) * (1 + 1e-9)
 
 
 def test_tight_constant_is_spectral(model, bias):
     problem, X, *_ = make(model, bias)
     smoothing = SMOOTHINGS[0]
-    d = problem.model.curvature(problem.part.rows) * problem.model.curvature_scale(smoothing)
+    d = problem.model.curvature(problem.shard.rows) * problem.model.curvature_scale(smoothing)
     A = np.hstack([X, np.ones((len(X), 1))]) if bias else X
     spectral = np.linalg.eigvalsh(A.T @ (d[:, None] * A))[-1]
     tight = problem.lipschitz("tight", smoothing) - problem.model.penalty_lipschitz(smoothing)
@@ -111,8 +108,8 @@ def test_tight_constant_is_spectral(model, bias):
 def test_dual_points_are_feasible_and_worth_what_they_claim(model, bias):
     for seed in range(20):
         problem, X, y, c, rng = make(model, bias, seed=seed, free=0.1)
-        problem.evaluate(rng.standard_normal(problem.n_variables), SMOOTHINGS[seed % 3])
-        value, alpha = problem.dual()
+        at = problem.at(rng.standard_normal(problem.n_variables), SMOOTHINGS[seed % 3])
+        value, alpha = problem.bound(at)
         direction = X.T @ (alpha * y)
         if bias:
             assert abs(alpha @ y) <= 1e-12 * np.abs(alpha).sum()
@@ -132,14 +129,13 @@ def test_dual_points_are_feasible_and_worth_what_they_claim(model, bias):
 
 @given(st.integers(0, 10**6), st.integers(2, 12))
 def test_balancing_stays_in_the_box(seed, n):
-
     rng = np.random.default_rng(seed)
     y = rng.choice([-1.0, 1.0], n)
     y[:2] = [-1, 1]
     c = rng.random(n) * rng.choice([0, 1, 1e6], n)
     alpha = c * rng.choice([0, 0.3, 1], n)
-    part = problem_in_memory(np.ones((n, 1)), y, c, MODELS["csvm"](), True).part
-    points = balanced_in_box(part, alpha)
+    shard = problem_in_memory(np.ones((n, 1)), y, c, MODELS["csvm"](), True).shard
+    points = balanced(shard, alpha)
     assert len(points) in (1, 2)
     for a in points:
         assert (a >= 0).all()

@@ -10,12 +10,14 @@ from nesvm_jit.kernels.sweep import SQUARE
 from nesvm_jit.machine.calibration import couple
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
-from nesvm_jit.models.problem import Evaluation
+from nesvm_jit.problems.certificate import DualSums
+from nesvm_jit.problems.evaluation import Evaluation
+from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.selection import state
 from nesvm_jit.selection.stage import Fit
-from nesvm_jit.solvers import Limits, Run
+from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
+from nesvm_jit.solvers.run import Limits, Run
 from scipy.special import expit
 
 from . import oracle
@@ -152,19 +154,20 @@ def test_conjugate_gradients_go_on_where_one_of_two_systems_is_solved():
     y = np.array([1.0, 1, 1, -1, 1, -1, -1, 1])
     problem = KernelProblem(KernelRows(None, None, 0, K=K), y, np.ones(n), True, SQUARE)
     run = Run(problem, Limits(tol=0.0, max_iter=50))
-    least_squares(problem, 0.0, run)
+    drive(least_squares(problem, 0.0), run, always)
     table = run.history()
     assert len(table["round"]) >= 3
     assert np.isfinite(table["objective"]).all()
     beta, b = oracle.kernel_least_squares(K, y, np.ones(n), True)
-    np.testing.assert_allclose(run.best, np.append(beta, b), atol=1e-9)
+    np.testing.assert_allclose(run.best.point, np.append(beta, b), atol=1e-9)
 
 
 def test_a_gap_that_equals_the_tolerance_is_converged():
     problem = SimpleNamespace(passes=0.0)
     run = Run(problem, Limits(tol=0.5), dual=2.0)
-    found = Evaluation(4.0, np.zeros(1), 4.0)
-    assert run.enter(np.zeros(1), found, Smoothing(0.0, 0.0), certify=False)
+    nothing = np.zeros(1)
+    found = Evaluation(nothing, Smoothing(0.0, 0.0), 4.0, nothing, 4.0, DualSums(0.0, 0.0, nothing))
+    assert run.enter(found, certify=False)
     assert (run.status, run.gap) == ("converged", 0.5)
 
 

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings, get_threads, path, set_threads, train
-from nesvm_jit.binary import Start
-from nesvm_jit.kernelised import worker_mb
+from nesvm_jit.binary.kernel_matrix import worker_mb
+from nesvm_jit.binary.start import Start
 from nesvm_jit.machine.assembled import Problem
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.train import Job, Posed, problems_of

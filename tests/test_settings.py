@@ -5,8 +5,8 @@ import sys
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings
+from nesvm_jit.binary.costs import costs
 from nesvm_jit.settings import one_of, positive
-from nesvm_jit.weights import costs
 
 LARGEST = sys.float_info.max
 

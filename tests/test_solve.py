@@ -1,17 +1,21 @@
 """Algorithms 1 and 2: optima, certificates, the O(1/k²) bound, limits, hostile numbers."""
 
+import itertools
 import os
 import signal
 import threading
 
-import nesvm_jit.binary
 import numpy as np
 import pytest
-from nesvm_jit import InputError, solve
+from nesvm_jit import InputError, get_threads, set_threads, solve
+from nesvm_jit.binary import linear
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.problem import LinearProblem, problem_in_memory
-from nesvm_jit.solvers import Limits, Method, Run, nesvm
+from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
+from nesvm_jit.solvers import auto, direction
+from nesvm_jit.solvers import nesvm as algorithm
+from nesvm_jit.solvers.accelerated import FastState, Method, minimise
+from nesvm_jit.solvers.run import Run
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 
@@ -44,11 +48,11 @@ def engine(request, monkeypatch):
             return "newton", "tested"
         return ("homotopy" if model == "lpsvm" else request.param), "tested"
 
-    monkeypatch.setattr(nesvm_jit.solvers.auto, "FEW_CELLS", 0)
+    monkeypatch.setattr(auto, "FEW_CELLS", 0)
     if request.param == "iterated":
-        monkeypatch.setattr(nesvm_jit.solvers.direction, "WIDEST", 0)
+        monkeypatch.setattr(direction, "WIDEST", 0)
     if request.param != "chain":
-        monkeypatch.setattr(nesvm_jit.binary, "choose", choose)
+        monkeypatch.setattr(linear, "choose", choose)
     return request.param
 
 
@@ -106,20 +110,16 @@ def test_certificates_are_never_violated(engine, seeds):
 # ---------------------------------------------------------------- the method
 
 
-class Recorder(Run):
-    """A run that keeps every point with its value and gradient."""
-
-    def record(self, v, found, smoothing, certify=None):
-        self.rounds += 1
-        self.points = [*getattr(self, "points", []), (v.copy(), found.value, found.gradient.copy())]
-        return self.rounds >= self.limits.max_iter
-
-
-def recorded(problem, smoothing, rounds, **method):
-    run = Recorder(problem, Limits(max_iter=rounds))
+def recorded(problem, smoothing, rounds, lipschitz="paper"):
+    """The first points of Algorithm 1, each with its value and gradient."""
     zero = np.zeros(problem.n_variables)
-    nesvm(problem, zero, zero, smoothing, Method(epsilon=0.0, **method), run)
-    return run.points
+    state = algorithm.begin(problem, zero, zero, smoothing, lipschitz)
+    if lipschitz == "paper":
+        engine = algorithm.nesvm(problem, state, 0.0)
+    else:
+        method = Method(epsilon=0.0, lipschitz=lipschitz)
+        engine = minimise(problem, FastState(**vars(state)), method)
+    return [(at.point, at.value, at.gradient) for at in itertools.islice(engine, rounds)]
 
 
 def real_data():
@@ -140,7 +140,7 @@ def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data,
     points = recorded(problem, smoothing, 200, lipschitz=kind)
 
     def both(v):
-        found = problem.evaluate(v, smoothing)
+        found = problem.at(v, smoothing)
         return found.value, found.gradient.copy()
 
     best = minimize(
@@ -149,7 +149,7 @@ def test_the_bound_of_order_one_over_k_squared_holds_at_every_round(model, data,
     distance = 0.5 * best.x @ best.x
     assert len(points) == 200
     for k, (w, _, g) in enumerate(points):
-        excess = problem.evaluate(w - g / L, smoothing).value - best.fun
+        excess = problem.at(w - g / L, smoothing).value - best.fun
         assert excess <= 4 * L * distance / ((k + 1) * (k + 2)) + 1e-8 * abs(best.fun), k
 
 
@@ -257,10 +257,10 @@ def test_a_warm_start_from_another_cost():
 @every_engine_and_model
 def test_same_bits_for_one_and_two_threads(engine, model, eager):
     X, y = half_space(n=3000, p=20)
-    before = nesvm_jit.get_threads()
+    before = get_threads()
     results = []
     for threads in (1, before):
-        nesvm_jit.set_threads(threads)
+        set_threads(threads)
         results.append(solve(X, y, model, max_iter=40))
     assert results[0].w.tobytes() == results[1].w.tobytes()
     assert (results[0].b, results[0].objective) == (results[1].b, results[1].objective)

@@ -6,26 +6,34 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings, binary, kernelised, solve
-from nesvm_jit.binary import Solution, Start, require_memory, solve_checked
-from nesvm_jit.kernelised import (
+from nesvm_jit import InputError, Settings, solve
+from nesvm_jit.binary import kernel as kernel_form
+from nesvm_jit.binary import kernel_matrix, linear
+from nesvm_jit.binary.finish import limits
+from nesvm_jit.binary.kernel import solve_kernel
+from nesvm_jit.binary.kernel_matrix import (
     budget_bytes,
     finer_rows,
     gamma_of,
     kernel_rows,
     precision,
     shared_matrix,
-    solve_kernel,
     spec_of,
     worker_mb,
 )
+from nesvm_jit.binary.linear import require_memory
+from nesvm_jit.binary.solution import Solution
+from nesvm_jit.binary.solve import solve_checked
+from nesvm_jit.binary.start import Start
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.matrix import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.kernel_problem import KernelProblem, KernelRows
-from nesvm_jit.models.kernel_rows import entry_error
-from nesvm_jit.models.problem import problem_in_memory
-from nesvm_jit.solvers import Continuation, Limits, Method, Run
+from nesvm_jit.problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation
+from nesvm_jit.problems.kernel import KernelProblem
+from nesvm_jit.problems.kernel_rows import KernelRows, entry_error
+from nesvm_jit.problems.linear import problem_in_memory
+from nesvm_jit.solvers.accelerated import Continuation, FastState, Method
+from nesvm_jit.solvers.run import Limits, Run
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -114,7 +122,7 @@ def test_the_objective_is_that_of_the_point_added_up_afresh(model, bias, seed):
     X, y = draw(seed=seed)
     s = solve(X, y, model, C=3.0, bias=bias, tol=1e-6)
     fresh = problem_in_memory(as_matrix(X), y, np.full(40, 3.0), MODELS[model](), bias)
-    assert s.objective == fresh.review(np.append(s.w, s.b)[: 4 + bias])
+    assert s.objective == fresh.objective_at(np.append(s.w, s.b)[: 4 + bias])[0]
     assert s.dual_objective == approx(fresh.value_of(s.alpha).value, rel=1e-13)
     assert model == "lpsvm" or s.objective in s.history["objective"]
 
@@ -126,7 +134,7 @@ def test_a_cold_start_costs_one_pass(model):
     for solver in ("newton", "nesvm", "homotopy"):
         assert solve(X, y, model, solver=solver, **more).history["passes"].tolist() == [1.0]
     warm = solve(X, y, model, solver="newton", w0=np.ones(4), **more).history["passes"][0]
-    assert warm == (1.0 if model == "lssvm" else 20.0)  # sixteen to choose μ, P and D
+    assert warm <= (1.0 if model == "lssvm" else 10.0)  # P, D of up to eight μ, and a step
     wide_X, wide_y = wide()
     if model == "lpsvm":
         s = solve(wide_X, wide_y, model, lipschitz="paper", **more)
@@ -153,13 +161,13 @@ class Sparser:
     def __init__(self, *objectives):
         self.objectives, self.asked = list(objectives), 0
 
-    def sparser(self, point, smoothing):
+    def sparser(self, point, last):
         for k in range(len(self.objectives)):
             yield np.array([float(k)])
 
-    def review(self, point):
+    def objective_at(self, point):
         self.asked += 1
-        return self.objectives[int(point[0])]
+        return self.objectives[int(point[0])], None
 
 
 @pytest.mark.parametrize(
@@ -174,7 +182,8 @@ class Sparser:
 def test_the_sparsest_point_that_is_good_enough(objectives, chosen, asked):
     problem, point = Sparser(*objectives), np.array([7.0])
     run = Run(problem, Limits(tol=0.25), objective=2.0, dual=1.875)
-    found = binary._sparsest(problem, point, run, FIVE)
+    best = Evaluation(point, FIVE, 2.0, NO_GRADIENT, 2.0, NO_SUMS)
+    found = linear._sparsest(problem, best, best, run)
     assert found.tolist() == ([7.0] if chosen is None else [float(chosen)])
     assert problem.asked == asked
 
@@ -294,14 +303,14 @@ def test_costs_and_rows_that_overflow_are_refused(solver):
 
 
 def test_more_features_than_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(binary, "memory_bytes", lambda: 64.0 * 2**30)
+    monkeypatch.setattr(linear, "memory_bytes", lambda: 64.0 * 2**30)
     require_memory(2**30)
     with pytest.raises(
         InputError, match=r"^X must be narrower: 1073741825 features need 64 GB of memory$"
     ):
         require_memory(2**30 + 1)
     X, y = draw()
-    monkeypatch.setattr(binary, "memory_bytes", lambda: 255.0)
+    monkeypatch.setattr(linear, "memory_bytes", lambda: 255.0)
     with pytest.raises(InputError, match=r"^X must be narrower: 4 features need 0 GB of memory$"):
         solve(X, y)
 
@@ -445,18 +454,24 @@ def wide(n=60, p=2500):
 
 
 def asked(monkeypatch, engine, X, y, model="csvm", **settings):
-    """What `solve` asks of an engine, after the problem."""
+    """The state that `solve` begins an engine with, and the engine that is then driven."""
     seen = []
-    monkeypatch.setattr(binary, engine, lambda problem, *args: seen.append(args))
+    monkeypatch.setattr(linear.Engines, "_drive", lambda self, *args: seen.append((self, args)))
     solve(X, y, model, **settings)
-    (args,) = seen
-    return args
+    ((engines, (driven, state, *_)),) = seen
+    assert engines._run.engine == engine
+    return state, driven
+
+
+def arguments(driven):
+    """Of a generator that has not begun."""
+    return driven.gi_frame.f_locals
 
 
 @pytest.mark.parametrize(
-    ("settings", "stages", "method"),
+    ("settings", "first", "stages", "method"),
     [
-        ({}, (FIVE, 5e-9, "gap", True), (1e-3, "tight", True, False, True)),
+        ({}, FIVE, (5e-9, "gap", True), (1e-3, "tight", True, False, True)),
         (
             {
                 "restart": False,
@@ -464,36 +479,46 @@ def asked(monkeypatch, engine, X, y, model="csvm", **settings):
                 "schedule": "geometric",
                 "moving_centre": False,
             },
-            (FIVE, 5e-9, "geometric", False),
+            FIVE,
+            (5e-9, "geometric", False),
             (1e-3, "paper", False, False, True),
-        ),
-        (
-            {"solver": "homotopy"},
-            (FIVE, 0.05, "paper", False),
-            (1e-3, "paper", False, False, False),
-        ),
-        (
-            {"solver": "homotopy", "mu_start": 2.0, "nu": 3.0, "epsilon": 1e-5},
-            ((2.0, 3.0), 0.03, "paper", False),
-            (1e-5, "paper", False, False, False),
         ),
         (
             {
                 **{"solver": "homotopy", "restart": True, "lipschitz": "tight"},
                 **{"schedule": "gap", "moving_centre": True, "mu_end": 0.7},
             },
-            (FIVE, 0.7, "gap", True),
+            FIVE,
+            (0.7, "gap", True),
             (1e-3, "tight", True, False, False),
         ),
     ],
 )
-def test_how_homotopy_runs_by_choice_and_as_the_paper_has_it(monkeypatch, settings, stages, method):
+def test_how_homotopy_runs_by_choice(monkeypatch, settings, first, stages, method):
     X, y = wide()
-    v0, centre, *found, run = asked(monkeypatch, "homotopy", X, y, "lpsvm", **settings)
-    assert not v0.any()
-    assert not centre.any()
-    assert found == [Continuation(*stages), Method(*method)]
-    assert run.engine == "homotopy"
+    state, driven = asked(monkeypatch, "homotopy", X, y, "lpsvm", **settings)
+    assert isinstance(state, FastState)
+    assert (state.w.any(), state.w_star.any(), state.start) == (False, False, first)
+    found = arguments(driven)
+    assert (found["stages"], found["method"]) == (Continuation(*stages), Method(*method))
+
+
+@pytest.mark.parametrize(
+    ("settings", "first", "end", "epsilon"),
+    [
+        ({}, FIVE, 0.05, 1e-3),
+        ({"mu_start": 2.0, "nu": 3.0, "epsilon": 1e-5}, (2.0, 3.0), 0.03, 1e-5),
+    ],
+)
+def test_how_homotopy_runs_as_the_paper_has_it(monkeypatch, settings, first, end, epsilon):
+    X, y = wide()
+    settings |= {"solver": "homotopy"}
+    state, driven = asked(monkeypatch, "homotopy", X, y, "lpsvm", **settings)
+    assert not isinstance(state, FastState)
+    assert (state.w.any(), state.w_star.any(), state.start) == (False, False, first)
+    found = arguments(driven)
+    assert driven.__name__ == "homotopy"
+    assert (found["mu_end"], found["epsilon"], found["kind"]) == (end, epsilon, "paper")
 
 
 def test_how_the_other_engines_are_asked(monkeypatch):
@@ -501,40 +526,45 @@ def test_how_the_other_engines_are_asked(monkeypatch):
     w0, centre = np.arange(4.0), np.ones(4)
     nowhere = {"w0": w0, "b0": 0.5, "w_star": centre, "b_star": -2.0}
     more = {"mu": 0.7, "strong": False, "epsilon": 1e-7, "restart": True}
-    v, star, mu, method, _ = asked(monkeypatch, "nesvm", X, y, solver="nesvm", **nowhere, **more)
-    assert (v.tolist(), star.tolist()) == ([0.0, 1.0, 2.0, 3.0, 0.5], [1.0, 1.0, 1.0, 1.0, -2.0])
-    assert (mu, method) == ((0.7, 0.7), Method(1e-7, "paper", True))
-    strong = asked(monkeypatch, "nesvm", X, y, solver="nesvm", bias=False, strong=True)
-    assert strong[3] == Method(strong=True)
-    v, mu, _, alpha, moving = asked(monkeypatch, "newton", X, y, solver="newton")
-    assert (v.any(), mu, alpha, moving) == (False, (4.0, 4.0), None, True)
-    still = asked(monkeypatch, "newton", X, y, solver="newton", moving_centre=False)
-    assert still[-1] is False
+    s, driven = asked(monkeypatch, "nesvm", X, y, solver="nesvm", **nowhere, **more)
+    assert s.w.tolist() == [0.0, 1.0, 2.0, 3.0, 0.5]
+    assert s.w_star.tolist() == [1.0, 1.0, 1.0, 1.0, -2.0]
+    assert (s.smoothing, arguments(driven)["method"]) == ((0.7, 0.7), Method(1e-7, "paper", True))
+    _, driven = asked(monkeypatch, "nesvm", X, y, solver="nesvm", bias=False, strong=True)
+    assert arguments(driven)["method"] == Method(strong=True)
+    _, driven = asked(monkeypatch, "nesvm", X, y, solver="nesvm", epsilon=1e-7)
+    assert (driven.__name__, arguments(driven)["epsilon"]) == ("nesvm", 1e-7)
+    s, driven = asked(monkeypatch, "newton", X, y, solver="newton")
+    assert (s.walk.point.any(), s.smoothing, s.walk.centre) == (False, (4.0, 4.0), None)
+    assert arguments(driven)["moving"] is True
+    _, driven = asked(monkeypatch, "newton", X, y, solver="newton", moving_centre=False)
+    assert arguments(driven)["moving"] is False
     for model in ("csvm", "lpsvm"):
-        _, mu, _, alpha, _ = asked(monkeypatch, "newton", X, y, model, solver="newton", **nowhere)
-        assert mu in ((1.0, 1.0), (0.25, 0.25))
-        assert alpha.any()
-    _, mu, _, alpha, _ = asked(monkeypatch, "newton", X, y, "lssvm", solver="newton", **nowhere)
-    assert (mu, alpha) == ((4.0, 4.0), None)
-    alpha, b, seed, _ = asked(monkeypatch, "coordinate", X, y, solver="coordinate", b0=0.25, seed=7)
-    assert alpha.any()
-    assert (b, seed) == (0.25, 7)
-    alpha, b, *_ = asked(monkeypatch, "coordinate", X, y, solver="coordinate")
-    assert (alpha, b) == (None, 0.0)
-    given = asked(monkeypatch, "coordinate", X, y, solver="coordinate", alpha0=np.full(40, 3.0))
-    assert given[0].tolist() == [1.0] * 40
+        s, _ = asked(monkeypatch, "newton", X, y, model, solver="newton", **nowhere)
+        assert s.smoothing in ((1.0, 1.0), (0.25, 0.25))
+        assert s.walk.centre.any()
+    s, _ = asked(monkeypatch, "newton", X, y, "lssvm", solver="newton", **nowhere)
+    assert (s.smoothing, s.walk.centre) == ((4.0, 4.0), None)
+    s, _ = asked(monkeypatch, "coordinate", X, y, solver="coordinate", b0=0.25, seed=7)
+    assert s.alpha.any()
+    drawn = np.random.default_rng(7).integers(1, 2**63, 1, dtype=np.uint64)
+    assert (s.epoch.b, s.random.tolist(), s.patience) == (0.25, drawn.tolist(), np.inf)
+    s, _ = asked(monkeypatch, "coordinate", X, y, solver="coordinate")
+    assert (s.alpha.any(), s.epoch.b) == (False, 0.0)
+    s, _ = asked(monkeypatch, "coordinate", X, y, solver="coordinate", alpha0=np.full(40, 3.0))
+    assert s.alpha.tolist() == [1.0] * 40
 
 
 def test_a_warm_homotopy_by_choice_begins_where_its_start_stays_one(monkeypatch):
     X, y = wide()
     best = solve(X, y, C=1e3)
     start = {"w0": best.w, "b0": best.b}
-    _, _, stages, _, _ = asked(monkeypatch, "homotopy", X, y, "lpsvm", C=1e3, **start)
-    assert stages.start.loss in [5.0 * 4.0**-k for k in range(1, 16)]
-    assert stages.end == 1e-9 * stages.start.loss
+    s, driven = asked(monkeypatch, "homotopy", X, y, "lpsvm", C=1e3, **start)
+    assert s.start.loss in [5.0 * 4.0**-k for k in range(1, 16)]
+    assert arguments(driven)["stages"].end == 1e-9 * s.start.loss
     start["solver"] = "homotopy"
-    _, _, stages, _, _ = asked(monkeypatch, "homotopy", X, y, "lpsvm", C=1e3, **start)
-    assert stages.start == FIVE
+    s, _ = asked(monkeypatch, "homotopy", X, y, "lpsvm", C=1e3, **start)
+    assert s.start == FIVE
 
 
 def test_the_papers_methods_are_the_papers_unless_told_otherwise():
@@ -563,8 +593,8 @@ def test_exact_zeros_are_taken_where_they_cost_nothing_that_matters():
 
 
 def test_time_limits_of_none_and_of_seconds():
-    assert binary.limits(Settings()).time_limit == np.inf
-    assert binary.limits(Settings(time_limit=2.5, max_iter=7, tol=0.5)) == Limits(0.5, 7, 2.5)
+    assert limits(Settings()).time_limit == np.inf
+    assert limits(Settings(time_limit=2.5, max_iter=7, tol=0.5)) == Limits(0.5, 7, 2.5)
 
 
 def test_problems_that_were_checked_start_at_zero():
@@ -599,16 +629,16 @@ def test_gamma_by_name():
 
 
 def test_budgets_are_megabytes_or_a_quarter_of_the_memory(monkeypatch):
-    monkeypatch.setattr(kernelised, "memory_bytes", lambda: 4e9)
+    monkeypatch.setattr(kernel_matrix, "memory_bytes", lambda: 4e9)
     assert budget_bytes(None) == 1e9
     assert budget_bytes(3) == 3 * 2**20
     assert budget_bytes(0.5) == 2**19
-    monkeypatch.setattr(kernelised.os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(kernel_matrix.os, "cpu_count", lambda: 8)
     assert worker_mb(Settings(cache_mb=64)) == 8.0
-    monkeypatch.setattr(kernelised.os, "cpu_count", lambda: None)
-    monkeypatch.setattr(kernelised, "get_threads", lambda: 4)
+    monkeypatch.setattr(kernel_matrix.os, "cpu_count", lambda: None)
+    monkeypatch.setattr(kernel_matrix, "get_threads", lambda: 4)
     assert worker_mb(Settings(cache_mb=64)) == 16.0
-    monkeypatch.setattr(kernelised, "get_threads", lambda: 1)
+    monkeypatch.setattr(kernel_matrix, "get_threads", lambda: 1)
     assert worker_mb(Settings(cache_mb=64)) == 64.0
 
 
@@ -729,8 +759,8 @@ def test_a_matrix_is_shared_where_it_takes_half_of_the_budget(model, bytes_each)
 
 
 def test_finer_rows_of_a_shared_matrix_have_half_the_memory_of_a_worker(monkeypatch):
-    monkeypatch.setattr(kernelised.os, "cpu_count", lambda: 2)
-    monkeypatch.setattr(kernelised, "get_threads", lambda: 1)
+    monkeypatch.setattr(kernel_matrix.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(kernel_matrix, "get_threads", lambda: 1)
     X = as_matrix(draw(200)[0])
     fits = 4 * 25 * 200 * 8 / 2**20
     s = Settings(kernel="rbf", cache_mb=max(fits, 2 * 200 * 200 * 4 / 2**20))
@@ -866,10 +896,10 @@ def test_as_many_coefficients_are_left_out_as_the_tolerance_allows(tol, kept):
     y, c = np.array([1.0, -1.0, 1.0, -1.0, 1.0, 1.0]), np.ones(6)
     beta = np.array([0.5, -0.4, 0.8e-4, -0.8e-8, 1e-3, 0.4e-8])
     problem = KernelProblem(KernelRows(None, None, 0.0, K=np.eye(6)), y, c, False)
-    objective = problem.evaluate(np.append(beta, 0.0)).objective
+    objective = problem.at(np.append(beta, 0.0)).objective
     run = Run(problem, Limits(tol=tol), objective=objective, dual=objective)
     run.alpha = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    part = kernelised._sparsest(problem, beta, 0.0, run)
+    part = kernel_form._sparsest(problem, beta, 0.0, run)
     assert np.flatnonzero(part).tolist() == kept
     np.testing.assert_array_equal(problem.beta, part)
 
@@ -944,7 +974,7 @@ def test_a_coarse_kernel_gives_way_to_a_finer_one_where_it_must(bias, alpha0):
 def test_a_kernel_that_is_not_settled_afresh_goes_on_with_a_finer_one(monkeypatch):
     X, y = draw(60)
     rows, made, _ = coarse_rows(X)
-    monkeypatch.setattr(kernelised, "_settled", lambda *_: False)
+    monkeypatch.setattr(kernel_form, "_holds_afresh", lambda *_: False)
     s = solve_kernel(X, y, np.full(60, 0.01), Settings(kernel="rbf", tol=0.5), rows)
     assert len(made) == 1
     assert s.certified
@@ -977,9 +1007,9 @@ def newton_asked(monkeypatch, **settings):
         seen.append((rng.integers(1 << 60), moving))
         v = np.zeros(smooth.n_variables)
         run.problem = smooth
-        run.enter(v, smooth.place(v, FIVE), FIVE)
+        run.enter(smooth.at(v, FIVE))
 
-    monkeypatch.setattr(kernelised, "newton_in_levels", begin)
+    monkeypatch.setattr(kernel_form, "newton_in_levels", begin)
     X, y = draw()
     s = solve(X, y, kernel="rbf", solver="newton", **settings)
     return s, *seen[0]

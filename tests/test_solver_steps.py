@@ -6,23 +6,27 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from nesvm_jit.binary.linear import begin_gradient, gradient_method
 from nesvm_jit.matrix import Size, as_matrix
 from nesvm_jit.models import MODELS, Smoothing
-from nesvm_jit.models.problem import DualPoint, Evaluation, problem_in_memory
-from nesvm_jit.solvers import (
+from nesvm_jit.problems.certificate import DualPoint
+from nesvm_jit.problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation
+from nesvm_jit.problems.linear import problem_in_memory
+from nesvm_jit.settings import Settings
+from nesvm_jit.solvers.accelerated import (
     Continuation,
-    Limits,
+    FastState,
     Method,
-    Run,
-    choose,
-    homotopy,
-    nesvm,
-    smoothing_from,
-    warm_smoothing,
+    continue_down,
+    minimise,
+    warm_start,
 )
-from nesvm_jit.solvers.auto import patience
+from nesvm_jit.solvers.auto import choose, patience, smoothing_from
 from nesvm_jit.solvers.direction import direction, factorised, iterated
-from nesvm_jit.solvers.run import COLUMNS
+from nesvm_jit.solvers.driver import always, drive, now_and_then
+from nesvm_jit.solvers.homotopy import homotopy
+from nesvm_jit.solvers.nesvm import begin, nesvm
+from nesvm_jit.solvers.run import COLUMNS, Limits, Run
 
 MU = Smoothing(1.0, 1.0)
 approx = pytest.approx
@@ -34,23 +38,21 @@ class Watched:
     def __init__(self, *duals):
         self.passes, self.duals, self.asked = 0.0, list(duals), 0
 
-    def dual(self):
+    def bound(self, at):
         self.asked += 1
         value = self.duals[min(self.asked, len(self.duals)) - 1]
         return DualPoint(value, np.array([value]))
-
-    def value_of(self, alpha):
-        return DualPoint(float(alpha[0]) - 0.5, alpha)
 
     def split(self, v):
         return v[:-1], float(v[-1])
 
 
-def at(value, objective):
-    return Evaluation(value, np.zeros(1), objective)
-
-
 V = np.array([3.0, 4.0])
+
+
+def at(value, objective, smoothing=MU, point=V):
+    return Evaluation(point, smoothing, value, NO_GRADIENT, objective, NO_SUMS)
+
 
 # ---------------------------------------------------------------- runs
 
@@ -60,11 +62,11 @@ def test_a_run_keeps_the_best_point_and_the_best_bound():
     run = Run(problem, Limits(tol=1e-9))
     for k, P in enumerate((10.0, 8.0, 8.0, 9.0)):
         problem.passes = 2.0 * k
-        assert not run.record(V + k, at(P - 1, P), Smoothing(7.0, 0.5 + k), certify=True)
-    assert (run.objective, run.dual, run.best_row, run.rounds) == (8.0, 5.0, 1, 4)
-    assert run.best.tolist() == [4.0, 5.0]
+        assert not run.record(at(P - 1, P, Smoothing(7.0, 0.5 + k), V + k), certify=True)
+    assert (run.objective, run.dual, run.best_row, run.iterations) == (8.0, 5.0, 1, 4)
+    assert run.best.point.tolist() == [4.0, 5.0]
     assert run.alpha.tolist() == [5.0]
-    assert run.smoothing == (7.0, 3.5)
+    assert run.latest.smoothing == (7.0, 3.5)
     assert run.gap == 0.375
     table = run.history()
     assert tuple(table) == COLUMNS
@@ -80,28 +82,42 @@ def test_a_run_keeps_the_best_point_and_the_best_bound():
     assert 0 <= table["seconds"][0] < 60
 
 
-def test_the_best_point_is_a_copy():
-    run, v = Run(Watched(0.0), Limits()), V.copy()
-    run.record(v, at(1.0, 1.0), MU)
-    v[:] = 0.0
-    assert run.best.tolist() == [3.0, 4.0]
+@pytest.mark.parametrize("way", ["at", "walk", "judge"])
+def test_the_best_point_is_a_copy(way):
+    y = np.array([1.0, -1.0])
+    problem = problem_in_memory(as_matrix(np.eye(2)), y, y * y, MODELS["csvm"](), False)
+    run, v, d = Run(problem, Limits()), V.copy(), np.ones(2)
+    if way == "walk":
+        walk = problem.walk(v, MU)
+        run.record(walk.at, certify=False)
+        walk.aim(d)
+        walk.step(1.0, MU)
+    else:
+        run.record(problem.at(v, MU) if way == "at" else problem.judge(v, y, d), certify=False)
+    v[:] = d[:] = 0.0
+    assert run.best.point.tolist() == [3.0, 4.0]
+    assert run.best.sums.weights.tolist() != [0.0, 0.0]
 
 
-def test_dual_points_are_made_in_the_first_of_ten_rounds_if_left_open():
-    problem = Watched(0.0)
-    run, asked = Run(problem, Limits()), []
-    for _ in range(23):
-        before = problem.asked
-        run.record(V, at(1.0, 1.0), MU)
-        asked.append(problem.asked - before)
+def test_dual_points_are_made_in_the_first_of_ten_iterations_now_and_then():
+    problem, asked = Watched(0.0), []
+
+    def engine():
+        for _ in range(23):
+            before = problem.asked
+            yield at(1.0, 1.0)
+            asked.append(problem.asked - before)
+
+    run = Run(problem, Limits())
+    drive(engine(), run, now_and_then)
     assert np.flatnonzero(asked).tolist() == [0, 10, 20]
-    run.record(V, at(1.0, 1.0), MU, certify=True)
+    run.record(at(1.0, 1.0), certify=True)
     assert problem.asked == 4
     for _ in range(10):
-        run.record(V, at(1.0, 1.0), MU, certify=False)
+        run.record(at(1.0, 1.0), certify=False)
     assert problem.asked == 4
-    run.enter(V, at(1.0, 1.0), MU)
-    assert (problem.asked, run.rounds) == (5, 34)
+    run.enter(at(1.0, 1.0))
+    assert (problem.asked, run.iterations) == (5, 34)
 
 
 def test_the_gap_is_relative_and_never_negative():
@@ -122,18 +138,18 @@ def test_the_gap_is_relative_and_never_negative():
 @pytest.mark.parametrize(("dual", "status"), [(0.5, "converged"), (0.499, "")])
 def test_a_run_is_converged_at_its_tolerance(dual, status):
     run = Run(Watched(dual), Limits(tol=0.5))
-    assert run.record(V, at(1.0, 1.0), MU) is bool(status)
+    assert run.record(at(1.0, 1.0), certify=True) is bool(status)
     assert run.status == status
     assert run.done is bool(status)
 
 
 def test_a_run_ends_at_its_limits():
     run = Run(Watched(0.0), Limits(max_iter=3))
-    assert [run.record(V, at(1.0, 1.0), MU) for _ in range(3)] == [False, False, True]
+    assert [run.record(at(1.0, 1.0), certify=True) for _ in range(3)] == [False, False, True]
     assert run.status == "iteration_limit"
     run = Run(Watched(0.0), Limits(max_iter=2))
     assert [run.passed(), run.passed()] == [False, True]
-    assert (run.rounds, run.status) == (2, "iteration_limit")
+    assert (run.iterations, run.status) == (2, "iteration_limit")
     run = Run(Watched(0.0), Limits(time_limit=50.0))
     assert 40.0 < run.remaining() <= 50.0
     assert not run.passed()
@@ -144,27 +160,40 @@ def test_a_run_ends_at_its_limits():
     assert Run(None, Limits()).remaining() == np.inf
 
 
-def test_a_callback_sees_the_last_row_with_the_round_of_now():
-    seen = []
-    run = Run(Watched(0.25), Limits(callback=lambda facts: seen.append(facts) or len(seen) == 3))
+def test_a_callback_sees_the_last_evaluation_with_the_facts_of_now():
+    seen, problem = [], Watched(0.25)
+    run = Run(problem, Limits(callback=lambda facts: seen.append(facts) or len(seen) == 3))
     assert not run.passed()
     assert set(seen[0]) == set(COLUMNS)
     assert (seen[0]["round"], seen[0]["mu"], seen[0]["objective"]) == (1, 0.0, np.inf)
     assert np.isnan(seen[0]["smoothed"])
     assert (seen[0]["dual"], seen[0]["gap"]) == (-np.inf, np.inf)
-    assert not run.record(V, at(2.0, 4.0), Smoothing(9.0, 3.0), certify=True)
+    assert not run.record(at(2.0, 4.0, Smoothing(9.0, 3.0)), certify=True)
     assert (seen[1]["round"], seen[1]["mu"], seen[1]["smoothed"]) == (2, 3.0, 2.0)
     assert (seen[1]["objective"], seen[1]["dual"], seen[1]["gap"]) == (4.0, 0.25, 0.9375)
+    problem.passes = 7.0
     assert run.passed()
-    assert seen[2]["round"] == 3
+    assert (seen[2]["round"], seen[2]["passes"], seen[2]["smoothed"]) == (3, 7.0, 2.0)
+    assert seen[2]["seconds"] > seen[1]["seconds"] > seen[0]["seconds"]
     assert run.history()["round"].tolist() == [2]
-    assert (run.status, run.asked) == ("interrupted", False)
+    assert run.status == "interrupted"
 
 
 def test_a_callback_asks_a_run_that_can_be_saved_to_end_later():
-    run = Run(Watched(0.0), Limits(callback=lambda _: True), saving=SimpleNamespace())
-    assert not run.record(V, at(1.0, 1.0), MU)
-    assert (run.status, run.asked) == ("", True)
+    saved = []
+    saving = SimpleNamespace(
+        asked=False, due=lambda: False, save=lambda run: saved.append(run.iterations)
+    )
+
+    def engine():
+        for k in range(1, 10):
+            saving.ready = k == 4
+            yield at(1.0, 1.0)
+            assert run.status == ""
+
+    run = Run(Watched(0.0), Limits(callback=lambda facts: facts["round"] == 2))
+    drive(engine(), run, always, saving=saving)
+    assert (run.status, run.iterations, saved) == ("interrupted", 4, [4])
 
 
 @pytest.mark.parametrize(
@@ -178,19 +207,19 @@ def test_a_callback_asks_a_run_that_can_be_saved_to_end_later():
     ],
 )
 def test_a_run_that_prepared_another_is_counted(status, taken):
-    run, below = Run(None, Limits(), rounds=5), Run(None, Limits(), status, rounds=7)
+    run, below = Run(None, Limits(), iterations=5), Run(None, Limits(), status, iterations=7)
     run.take_over(below)
-    assert (run.rounds, run.status) == (12, taken)
+    assert (run.iterations, run.status) == (12, taken)
 
 
 def test_a_run_begins_again_on_a_finer_problem():
     run = Run(Watched(1.0), Limits(tol=0.0))
-    run.record(V, at(2.0, 2.0), MU)
+    run.record(at(2.0, 2.0), certify=True)
     finer = Watched(0.0)
     run.begin_again(finer)
     assert run.problem is finer
-    assert (run.best, run.best_row, run.alpha) == (None, None, None)
-    assert (run.objective, run.dual, run.rounds) == (np.inf, -np.inf, 1)
+    assert (run.best, run.best_row, run.latest, run.alpha) == (None,) * 4
+    assert (run.objective, run.dual, run.iterations) == (np.inf, -np.inf, 1)
     assert len(run.rows) == 1
 
 
@@ -207,9 +236,10 @@ def test_points_are_handed_over_as_weights_and_bias():
         def split(self, v):
             return v[:2], float(v[-1])
 
-    run, other = Run(Wide(), Limits(), best=np.array([1.0, 2.0, 9.0, 9.0, 5.0])), Watched()
+    wide = at(1.0, 1.0, point=np.array([1.0, 2.0, 9.0, 9.0, 5.0]))
+    run, other = Run(Wide(), Limits(), best=wide), Watched()
     run.hand_over(other)
-    assert run.best.tolist() == [1.0, 2.0, 5.0]
+    assert run.best.point.tolist() == [1.0, 2.0, 5.0]
     assert run.problem is other
     run = Run(Wide(), Limits())
     run.hand_over(other)
@@ -220,18 +250,18 @@ def test_points_are_handed_over_as_weights_and_bias():
 def test_a_settled_run_has_the_objective_of_now_in_its_history():
     run = Run(Watched(1.0), Limits(tol=0.0))
     for P in (5.0, 3.0, 4.0):
-        run.record(V, at(0.0, P), MU, certify=True)
-    run.settle(3.25)
-    assert (run.objective, run.dual) == (3.25, 0.5)
+        run.record(at(0.0, P), certify=True)
+    run.settle(3.25, DualPoint(0.5, V))
+    assert (run.objective, run.dual, run.alpha.tolist()) == (3.25, 0.5, [3.0, 4.0])
     table = run.history()
     assert table["objective"].tolist() == [5.0, 3.25, 4.0]
     assert table["dual"].tolist() == [1.0, 1.0, 1.0]
     assert table["smoothed"].tolist() == [0.0, 0.0, 0.0]
-    early = Run(Watched(), Limits(), best_row=0, alpha=np.ones(1))
-    early.settle(2.0)  # stopped before the row was written
+    early = Run(Watched(), Limits(), best_row=0)
+    early.settle(2.0, DualPoint(0.5, V))  # stopped before the row was written
     assert (early.objective, early.dual, early.rows) == (2.0, 0.5, [])
-    none = Run(Watched(), Limits(), alpha=np.ones(1), rows=[(1,) * 8])
-    none.settle(2.0)
+    none = Run(Watched(), Limits(), rows=[(1,) * 8])
+    none.settle(2.0, DualPoint(0.5, V))
     assert none.rows == [(1,) * 8]
 
 
@@ -260,10 +290,11 @@ class Quadratic:
     def gradient(self, v):
         return self.A * (v - self.best)
 
-    def evaluate(self, v, smoothing):
+    def at(self, v, smoothing):
         self.passes += 1
         self.seen.append(v.copy())
-        return Evaluation(self.value(v), self.gradient(v), self.value(v) + self.above)
+        F = self.value(v)
+        return Evaluation(v.copy(), smoothing, F, self.gradient(v), F + self.above, NO_SUMS)
 
     def lipschitz(self, kind, smoothing):
         self.kinds.append((kind, smoothing))
@@ -272,21 +303,20 @@ class Quadratic:
     def inner(self, v, other):
         return float(v @ other)
 
-    def excess(self, v, found):
+    def suboptimality(self, at):
         return self.owed
 
-    def dual(self):
+    def bound(self, at):
         self.asked += 1
         return DualPoint(self.duals[min(self.asked, len(self.duals)) - 1], V)
 
 
 def algorithm_1(problem, w, w_star, L, rounds, tight=False, restart=False):
-    """Every point that is evaluated, and L at the end."""
-    seen, history, k = [], 0 * w, 0
-    for turn in range(rounds):
+    """Every point that is evaluated, the last that is not only tested, and the one after it."""
+    seen, last, history, k = [], w, 0 * w, 0
+    for _ in range(rounds):
         seen.append(w)
-        if turn == rounds - 1:
-            break
+        last = w
         F, g = problem.value(w), problem.gradient(w)
         y, history = w - g / L, history + (k + 1) / 2 * g
         ahead = 2 / (k + 3) * (w_star - history / L) + (k + 1) / (k + 3) * y
@@ -299,13 +329,20 @@ def algorithm_1(problem, w, w_star, L, rounds, tight=False, restart=False):
             w, w_star, history, k = y, y, 0 * w, 0
         else:
             w, k = ahead, k + 1
-    return seen, L
+    return seen, last, w
 
 
-def traced(problem, rounds, method, w0, w_star):
+def traced(problem, rounds, method, w0, w_star, printed=None):
+    """A run of Algorithm 1, and its state at the end."""
     run = Run(problem, Limits(tol=0.0, max_iter=rounds))
-    end = nesvm(problem, w0, w_star, MU, method, run)
-    return run, end
+    s = begin(problem, w0, w_star, MU, method.lipschitz)
+    if method.printed if printed is None else printed:
+        engine = nesvm(problem, s, method.epsilon)
+    else:
+        s = FastState(**vars(s))
+        engine = minimise(problem, s, method)
+    drive(engine, run, now_and_then)
+    return run, s
 
 
 START, CENTRE = np.array([3.0, -1.0, 0.5]), np.array([0.5, 2.0, -1.0])
@@ -317,22 +354,34 @@ def test_every_point_of_algorithm_1(kind, L, restart):
     make = lambda: Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], L)  # noqa: E731
     problem = make()
     method = Method(0.0, kind, restart)
-    run, end = traced(problem, 60, method, START, CENTRE)
-    expect, _ = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight", restart)
+    run, s = traced(problem, 60, method, START, CENTRE)
+    expect, last, ahead = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight", restart)
     np.testing.assert_allclose(problem.seen, expect, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(end, problem.seen[-1])
+    np.testing.assert_allclose(run.latest.point, last, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(s.w, ahead, rtol=1e-9, atol=1e-12)  # to go on from
     assert problem.kinds == [(kind, MU)]
-    assert (run.rounds, run.status) == (60, "iteration_limit")
+    assert (run.iterations, run.status) == (60, "iteration_limit")
     assert START.tolist() == [3.0, -1.0, 0.5]
     if restart:
-        plain, _ = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight")
-        assert not np.allclose(plain[-1], expect[-1])
+        plain = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight")[1]
+        assert not np.allclose(plain, last)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 1e-3])
+def test_what_goes_beyond_the_paper_is_the_paper_where_nothing_is_asked_for(epsilon):
+    one, two = (Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], 5.0) for _ in range(2))
+    method = Method(epsilon)
+    a, s = traced(one, 60, method, START, CENTRE, printed=True)
+    b, t = traced(two, 60, method, START, CENTRE, printed=False)
+    np.testing.assert_array_equal(one.seen, two.seen)
+    np.testing.assert_array_equal(s.w, t.w)
+    assert (a.status, a.iterations) == (b.status, b.iterations)
 
 
 def test_a_gradient_at_a_right_angle_to_the_step_is_no_reason_to_restart():
     problem = Quadratic([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
     traced(problem, 5, Method(0.0, restart=True), START, CENTRE)
-    expect, _ = algorithm_1(problem, START, CENTRE, 1.0, 5)
+    expect = algorithm_1(problem, START, CENTRE, 1.0, 5)[0]
     np.testing.assert_allclose(problem.seen, expect, rtol=1e-12)
 
 
@@ -340,29 +389,30 @@ def test_a_gradient_at_a_right_angle_to_the_step_is_no_reason_to_restart():
 def test_every_point_of_strongly_convex_steps(restart):
     problem = Quadratic([5.0, 1.0, 0.3], [1.0, -2.0, 4.0], L=5.0)
     method = Method(0.0, "tight", restart, strong=True)
-    run, end = traced(problem, 40, method, START, CENTRE)
+    run, s = traced(problem, 40, method, START, CENTRE)
     momentum = (5.0**0.5 - 0.5) / (5.0**0.5 + 0.5)
     w, before, expect = START, START, [START]
-    for _ in range(39):
+    for _ in range(40):
         g = problem.gradient(w)
         y = w - g / 5.0
         ahead = y + momentum * (y - before)
         w, before = (y if restart and g @ (ahead - w) > 0 else ahead), y
         expect.append(w)
-    np.testing.assert_allclose(problem.seen, expect, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(end, problem.seen[-1])
-    assert run.rounds == 40
+    np.testing.assert_allclose([*problem.seen, s.w], expect, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(run.latest.point, problem.seen[-1])
+    assert run.iterations == 40
 
 
 @pytest.mark.parametrize("strong", [False, True])
 def test_the_paper_stops_where_the_value_changes_by_less_than_epsilon(strong):
     for epsilon, rounds in ((0.0, 9), (1e-300, 2)):
         problem = Quadratic([1.0, 1.0, 1.0], START, L=1.0)  # the start is the optimum
-        run, end = traced(problem, 9, Method(epsilon, strong=strong), START, START)
-        assert run.rounds == rounds
-        np.testing.assert_allclose(end, START, rtol=1e-15)
+        run, s = traced(problem, 9, Method(epsilon, strong=strong), START, START)
+        assert run.iterations == rounds
+        np.testing.assert_allclose(s.w, START, rtol=1e-15)
     problem = Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], 5.0)
-    run, _ = traced(problem, 500, Method(1e-3, strong=strong), START, CENTRE)
+    run, s = traced(problem, 500, Method(1e-3, strong=strong), START, CENTRE)
+    np.testing.assert_array_equal(s.w, problem.seen[-1])
     F = run.history()["smoothed"]
     assert abs(F[-1] - F[-2]) < 1e-3
     assert (np.abs(np.diff(F[:-1])) >= 1e-3).all()
@@ -373,13 +423,13 @@ def test_the_paper_stops_where_the_value_changes_by_less_than_epsilon(strong):
 def test_balanced_stops_where_smoothing_owes_more_of_the_gap(owed, rounds, strong):
     problem = Quadratic([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 10.0, above=2.0, owed=owed)
     method = Method(1e9, balanced=True, strong=strong)
-    assert traced(problem, 25, method, START, CENTRE)[0].rounds == rounds
+    assert traced(problem, 25, method, START, CENTRE)[0].iterations == rounds
 
 
 def test_balanced_looks_only_where_a_dual_point_was_made():
     problem = Quadratic([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 10.0, above=2.0, owed=9.0)
-    problem.excess = lambda v, found: 9.0 if problem.passes < 5 else 0.0
-    assert traced(problem, 25, Method(1e9, balanced=True), START, CENTRE)[0].rounds == 11
+    problem.suboptimality = lambda at: 9.0 if problem.passes < 5 else 0.0
+    assert traced(problem, 25, Method(1e9, balanced=True), START, CENTRE)[0].iterations == 11
 
 
 def test_a_restart_forgets_the_value_before_it():
@@ -390,30 +440,43 @@ def test_a_restart_forgets_the_value_before_it():
     F = run.history()["smoothed"]
     small = np.flatnonzero(np.abs(np.diff(F)) < epsilon)
     assert small[-1] == len(F) - 2
-    points, _ = algorithm_1(problem, START, CENTRE, 5.0, len(F), restart=True)
+    points = algorithm_1(problem, START, CENTRE, 5.0, len(F), restart=True)[0]
     np.testing.assert_allclose(problem.seen, points, rtol=1e-9, atol=1e-12)
 
 
 # ---------------------------------------------------------------- Algorithm 2
 
 
-def stages(schedule="paper", end=0.1, start=MU, duals=(-9.0,), tol=0.0, smoothed=True, **more):
+def stages(schedule="paper", end=0.1, start=MU, duals=(-9.0,), tol=0.0, **more):
     """The μ of every stage of a problem whose start is optimal: two rounds each."""
     problem = Quadratic([1.0, 1.0, 1.0], START, above=0.0, duals=duals)
+    smoothed, printed = more.pop("smoothed", True), more.pop("printed", False)
     problem.model = SimpleNamespace(smoothed=smoothed, strong_convexity=0.0)
-    run = Run(problem, Limits(tol=tol, max_iter=more.pop("max_iter", 10**6)))
-    homotopy(problem, START, START, Continuation(start, end, schedule, **more), Method(1e-9), run)
+    run = Run(problem, Limits(tol=tol, **more))
+    s = begin(problem, START, START, start, "paper")
+
+    def measure_gap(at):
+        run.certify(at)
+        return run.gap
+
+    if printed:
+        engine = homotopy(problem, s, end, 1e-9, "paper")
+    else:
+        s, falls = FastState(**vars(s)), Continuation(end, schedule)
+        engine = continue_down(problem, s, falls, Method(1e-9), measure_gap, tol)
+    drive(engine, run, now_and_then)
     mu = run.history()["mu"]
     if not run.done and smoothed:
         assert (mu[::2] == mu[1::2]).all()
     return mu[::2].tolist(), problem, run
 
 
-def test_the_paper_divides_by_one_two_three():
-    assert stages(end=0.3)[0] == approx([1.0, 1 / 2, 1 / 3, 0.3])
-    assert stages(end=0.25)[0] == approx([1.0, 1 / 2, 1 / 3, 1 / 4])
-    assert stages(end=1.0)[0] == [1.0]
-    assert stages(end=7.0)[0] == [1.0]
+@pytest.mark.parametrize("printed", [True, False])
+def test_the_paper_divides_by_one_two_three(printed):
+    assert stages(end=0.3, printed=printed)[0] == approx([1.0, 1 / 2, 1 / 3, 0.3])
+    assert stages(end=0.25, printed=printed)[0] == approx([1.0, 1 / 2, 1 / 3, 1 / 4])
+    assert stages(end=1.0, printed=printed)[0] == [1.0]
+    assert stages(end=7.0, printed=printed)[0] == [1.0]
 
 
 def test_the_geometric_schedule_halves():
@@ -423,7 +486,7 @@ def test_the_geometric_schedule_halves():
 def test_both_smoothings_fall_together():
     _, problem, run = stages("geometric", end=1.0, start=Smoothing(8.0, 4.0))
     assert [s for _, s in problem.kinds] == [(8.0, 4.0), (4.0, 2.0), (2.0, 1.0)]
-    assert run.smoothing == (2.0, 1.0)
+    assert run.latest.smoothing == (2.0, 1.0)
 
 
 def test_the_gap_says_how_far_mu_falls():
@@ -440,69 +503,83 @@ def test_the_gap_says_how_far_mu_falls():
     assert stages("gap", end=0.1, duals=[1 - 0.03] * 9, tol=0.02)[0][1] == approx(1 / 3)
 
 
-def test_a_stage_that_ends_the_run_is_the_last():
-    mu, _, run = stages(end=0.1, max_iter=3)
-    assert run.rounds == 3
+@pytest.mark.parametrize("printed", [True, False])
+def test_a_stage_that_ends_the_run_is_the_last(printed):
+    mu, _, run = stages(end=0.1, max_iter=3, printed=printed)
+    assert run.iterations == 3
     assert mu == [1.0, 0.5]
-    mu, _, run = stages(end=0.1, smoothed=False)
+    mu, _, run = stages(end=0.1, smoothed=False, printed=printed)
     assert mu == [1.0]
-    assert run.rounds == 2
+    assert run.iterations == 2
 
 
+@pytest.mark.parametrize("schedule", ["geometric", "paper"])
 @pytest.mark.parametrize("moving", [False, True])
-def test_the_centre_moves_with_the_start_or_stays(moving):
+def test_the_centre_moves_with_the_start_or_stays(moving, schedule):
     problem = Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], L=5.0)
-    run = Run(problem, Limits(tol=0.0))
-    end = homotopy(
-        problem, START, CENTRE, Continuation(MU, 0.5, "geometric", moving), Method(0.05), run
+    run = Run(problem, Limits(tol=0.0), engine="homotopy")
+    settings = Settings(
+        solver="homotopy", epsilon=0.05, mu_end=0.5, schedule=schedule, moving_centre=moving
     )
+    s = begin_gradient(problem, START, CENTRE, MU, settings)
+    assert isinstance(s, FastState) is (moving or schedule != "paper")
+    drive(gradient_method(problem, s, settings, run), run, now_and_then)
     first, second = (int(np.sum(run.history()["mu"] == mu)) for mu in (1.0, 0.5))
-    one, _ = algorithm_1(problem, START, START if moving else CENTRE, 5.0, first)
-    centre = one[-1] if moving else CENTRE
-    two, _ = algorithm_1(problem, one[-1], centre, 5.0, second)
+    one, last, _ = algorithm_1(problem, START, START if moving else CENTRE, 5.0, first)
+    two = algorithm_1(problem, last, last if moving else CENTRE, 5.0, second)[0]
     np.testing.assert_allclose(problem.seen, one + two, rtol=1e-9, atol=1e-12)
-    np.testing.assert_array_equal(end, problem.seen[-1])
+    np.testing.assert_array_equal(s.w, problem.seen[-1])
 
 
 def test_a_continuation_is_the_papers_by_default():
-    continuation = Continuation(MU, 0.5)
+    continuation = Continuation(0.5)
     assert (continuation.schedule, continuation.moving) == ("paper", False)
     assert Method() == Method(1e-3, "paper", False, False, False)
     assert Limits() == Limits(1e-3, 100_000, np.inf, None)
 
 
-def test_a_warm_start_finds_the_smoothing_of_the_smallest_gap():
+@pytest.mark.parametrize("best", range(16))
+def test_a_warm_start_finds_the_smoothing_of_the_smallest_gap(best):
     tried = []
-    problem = SimpleNamespace(evaluate=lambda v, mu: tried.append(mu))
-    best = 4
-    problem.dual = lambda: DualPoint(-abs(len(tried) - best), None)
-    assert warm_smoothing(problem, START, Smoothing(8.0, 2.0)) == (8.0 / 64, 2.0 / 64)
-    assert tried == [(8.0 * 4.0**-k, 2.0 * 4.0**-k) for k in range(16)]
-    problem.dual = lambda: DualPoint(1.0, None)
-    assert warm_smoothing(problem, START, MU) == MU  # the largest of equals
+
+    def bound_of_margins(margins, mu):
+        assert margins == "margins"
+        tried.append(mu)
+        k = np.log2(8.0 / mu.penalty) / 2
+        assert mu == (8.0 * 4.0**-k, 2.0 * 4.0**-k)
+        return DualPoint(-abs(k - best), k)
+
+    problem = SimpleNamespace(
+        objective_at=lambda v: (float(v.sum()), "margins"), bound_of_margins=bound_of_margins
+    )
+    found = warm_start(problem, START, Smoothing(8.0, 2.0))
+    assert found == ((8.0 * 4.0**-best, 2.0 * 4.0**-best), (0.0, best), 2.5, "margins")
+    assert len(tried) == len(set(tried)) <= 8
+    problem.bound_of_margins = lambda margins, mu: DualPoint(1.0, None)
+    assert warm_start(problem, START, MU).smoothing == MU  # the largest of equals
 
 
 # ---------------------------------------------------------------- Newton's direction
 
 
-def hessian_problem(H, n_variables=None, smoothed=True, strong=1.0):
-    """What a direction asks of a problem, H known; `times` counts."""
+def hessian_walk(H, n_variables=None, smoothed=True, strong=1.0):
+    """What a direction asks of a walk, H known; `times` counts."""
     H = np.array(H, dtype=float)
-    problem = SimpleNamespace(
-        n_variables=n_variables or len(H),
+    model = SimpleNamespace(smoothed=smoothed, strong_convexity=strong)
+    walk = SimpleNamespace(
+        problem=SimpleNamespace(n_variables=n_variables or len(H), model=model),
         factor=None,
         times=0,
-        model=SimpleNamespace(smoothed=smoothed, strong_convexity=strong),
-        hessian=lambda mu: H.copy(),
-        hessian_diagonal=lambda mu: np.diag(H).copy(),
+        hessian=lambda: H.copy(),
+        hessian_diagonal=lambda: np.diag(H).copy(),
     )
 
-    def hessian_times(v, mu):
-        problem.times += 1
+    def hessian_times(v):
+        walk.times += 1
         return H @ v
 
-    problem.hessian_times = hessian_times
-    return problem
+    walk.hessian_times = hessian_times
+    return walk
 
 
 G = np.array([1.0, -2.0, 0.5])
@@ -511,20 +588,20 @@ H = np.array([[4.0, 1.0, 0.0], [1.0, 3.0, 0.5], [0.0, 0.5, 2.0]])
 
 @pytest.mark.parametrize(("n_variables", "times"), [(2000, False), (2001, True)])
 def test_beyond_2000_columns_the_hessian_is_only_multiplied(n_variables, times):
-    problem = hessian_problem(H, n_variables)
-    d = direction(problem, G, MU)
-    assert (problem.times > 0) is times
+    walk = hessian_walk(H, n_variables)
+    d = direction(walk, G)
+    assert (walk.times > 0) is times
     np.testing.assert_allclose(d, -np.linalg.solve(H, G), rtol=0.1 if times else 1e-12, atol=0.02)
 
 
 @pytest.mark.parametrize("smoothed", [True, False])
 def test_a_hessian_that_nothing_changes_is_factorised_once(smoothed):
-    problem = hessian_problem(H, smoothed=smoothed)
-    np.testing.assert_allclose(factorised(problem, G, MU), -np.linalg.solve(H, G), rtol=1e-12)
-    assert (problem.factor is None) is smoothed
-    problem.hessian = None if not smoothed else problem.hessian
+    walk = hessian_walk(H, smoothed=smoothed)
+    np.testing.assert_allclose(factorised(walk, G), -np.linalg.solve(H, G), rtol=1e-12)
+    assert (walk.factor is None) is smoothed
+    walk.hessian = None if not smoothed else walk.hessian
     for g in (G, 2 * G[::-1]):
-        np.testing.assert_allclose(factorised(problem, g, MU), -np.linalg.solve(H, g), rtol=1e-12)
+        np.testing.assert_allclose(factorised(walk, g), -np.linalg.solve(H, g), rtol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e8])
@@ -532,17 +609,17 @@ def test_a_hessian_that_nothing_changes_is_factorised_once(smoothed):
                                               (-1e-4, 1e-3), (-0.5, 1.0)])  # fmt: skip
 def test_a_singular_hessian_gets_the_least_ridge_that_helps(least, ridge, scale):
     singular = scale * np.diag([1.0, 0.5, least])
-    d = factorised(hessian_problem(singular), G, MU)
+    d = factorised(hessian_walk(singular), G)
     np.testing.assert_allclose(d, -G / (np.diag(singular) + ridge * scale), rtol=1e-3)
 
 
 def test_where_no_ridge_helps_the_gradient_leads():
-    np.testing.assert_array_equal(factorised(hessian_problem(-5 * np.eye(3)), G, MU), -G)
-    np.testing.assert_array_equal(factorised(hessian_problem(0 * np.eye(3)), G, MU), -G)
+    np.testing.assert_array_equal(factorised(hessian_walk(-5 * np.eye(3)), G), -G)
+    np.testing.assert_array_equal(factorised(hessian_walk(0 * np.eye(3)), G), -G)
 
 
 def test_a_direction_that_does_not_descend_is_not_taken():
-    d = factorised(hessian_problem(np.diag([1.0, 1e-300, 1.0])), np.array([0.0, 1e10, 2.0]), MU)
+    d = factorised(hessian_walk(np.diag([1.0, 1e-300, 1.0])), np.array([0.0, 1e10, 2.0]))
     assert np.isfinite(d).all()
     assert d[1] < 0
     assert d[2] == approx(-2.0)
@@ -571,29 +648,29 @@ def test_conjugate_gradients_are_those_of_numpy(strong, scale):
     rng = np.random.default_rng(0)
     B = rng.standard_normal((30, 40)) * np.linspace(0.2, 1, 30)[:, None]
     H, g = scale * (B @ B.T + np.eye(30)), rng.standard_normal(30)
-    problem = hessian_problem(H, strong=strong)
+    walk = hessian_walk(H, strong=strong)
     expect, times = conjugate_gradients(H, g, 1e-6 * np.diag(H).max() if strong == 0 else 0.0)
-    np.testing.assert_allclose(iterated(problem, g, MU), expect, rtol=1e-6, atol=1e-9 / scale)
-    assert problem.times == times > 5
+    np.testing.assert_allclose(iterated(walk, g), expect, rtol=1e-6, atol=1e-9 / scale)
+    assert walk.times == times > 5
 
 
 def test_conjugate_gradients_of_a_flat_problem_go_down_the_gradient():
-    d = iterated(hessian_problem(0 * H, strong=0.0), G, MU)
+    d = iterated(hessian_walk(0 * H, strong=0.0), G)
     np.testing.assert_allclose(d, -G)  # with a ridge of one
-    d = iterated(hessian_problem(np.diag([1.0, -1.0, 1.0]), strong=1.0), np.array([0, 1.0, 0]), MU)
+    d = iterated(hessian_walk(np.diag([1.0, -1.0, 1.0]), strong=1.0), np.array([0, 1.0, 0]))
     np.testing.assert_allclose(d, [0, -1.0, 0])  # no curvature: the gradient itself
 
 
 def test_a_direction_may_have_zeros():
-    d = iterated(hessian_problem(np.diag([1.0, 2.0, 4.0])), np.array([0.0, 1.0, 3.0]), MU)
+    d = iterated(hessian_walk(np.diag([1.0, 2.0, 4.0])), np.array([0.0, 1.0, 3.0]))
     np.testing.assert_allclose(d, [0.0, -0.5, -0.75])
-    none = iterated(hessian_problem(np.eye(3)), np.zeros(3), MU)
+    none = iterated(hessian_walk(np.eye(3)), np.zeros(3))
     assert not none.any()
 
 
 def test_conjugate_gradients_end_after_500_products():
-    turned = hessian_problem([[0.1, -1.0], [1.0, 0.1]])  # symmetric it is not: nothing converges
-    d = iterated(turned, np.array([1.0, 2.0]), MU)
+    turned = hessian_walk([[0.1, -1.0], [1.0, 0.1]])  # symmetric it is not: nothing converges
+    d = iterated(turned, np.array([1.0, 2.0]))
     assert turned.times == 500
     assert d.any()
 
@@ -661,10 +738,10 @@ def test_directions_of_a_real_problem_solve_its_equations():
     for model in MODELS:
         for bias in (False, True):
             problem = problem_in_memory(as_matrix(X), y, np.full(40, 0.3), MODELS[model](), bias)
-            g = problem.place(0.1 * np.ones(problem.n_variables), MU).gradient.copy()
-            H = problem.hessian(MU).copy()
+            walk = problem.walk(0.1 * np.ones(problem.n_variables), MU)
+            g, H = walk.at.gradient, walk.hessian().copy()
             exact = -np.linalg.solve(H, g)
-            np.testing.assert_allclose(direction(problem, g, MU), exact, rtol=1e-9)
-            near = iterated(problem, g, MU)
+            np.testing.assert_allclose(direction(walk, g), exact, rtol=1e-9)
+            near = iterated(walk, g)
             r, M = H @ near + g, np.diag(H)
             assert r @ (r / M) <= 1.1 * 0.05**2 * (g @ (g / M))

@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
-from nesvm_jit.models import blocks
+from nesvm_jit.problems import blocks
 
 from tests.commands import done, refused
 from tests.compare import same_machine

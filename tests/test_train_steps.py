@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, cross_validate, get_threads, set_threads, train
-from nesvm_jit.binary import Start
+from nesvm_jit.binary.start import Start
 from nesvm_jit.files.record import ModelRecord
 from nesvm_jit.machine import crossval, parallel
 from nesvm_jit.machine.assembled import Problem

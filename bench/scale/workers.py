@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 from nesvm_jit import distributed, set_threads, solve, write_libsvm
-from nesvm_jit.binary import Start, solve_problem
+from nesvm_jit.binary.linear import solve_problem
+from nesvm_jit.binary.start import Start
 from nesvm_jit.distributed import Rows
 from nesvm_jit.distributed.holder import Task
 from nesvm_jit.models import MODELS

@@ -92,3 +92,26 @@ def _obstacle(target: str) -> str:
     if exists in (0, stat.S_IFREG) and not os.access(folder, os.W_OK):
         return "permission denied in its folder"  # it is written beside the old one, then renamed
     return ""
+
+
+def save(machine, target: str) -> None:
+    """Write the model; where that fails, save it elsewhere rather than lose it."""
+    try:
+        machine.save(target)
+    except NesvmError as e:
+        raise NesvmError(f"{e}{_rescue(machine)}") from None
+
+
+def _rescue(machine) -> str:
+    """Where the model is now, as the end of a sentence; nothing if it is lost."""
+    import shutil
+    import tempfile
+
+    folder = tempfile.mkdtemp(prefix="nesvm-jit-")
+    spare = os.path.join(folder, "rescued.model")
+    try:
+        machine.save(spare)
+    except NesvmError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return ""
+    return f"; the model was saved as {spare}"

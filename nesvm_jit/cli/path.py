@@ -8,7 +8,6 @@ import click
 
 from . import options, outputs
 from .progress import Progress
-from .train import save
 
 
 @click.command()
@@ -136,7 +135,7 @@ def path(training_file, costs, gammas, folds, repeats, scoring, rule, output, te
         click.echo(f"nesvm-jit: interrupted{more}", err=True)
         sys.exit(130)
     if output:
-        save(result.machine, output)
+        outputs.save(result.machine, output)
     result.seconds["read"] = read
     result.seconds["total"] = time.perf_counter() - began
     if given["as_json"]:

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from ..binary import Solution, Start, require_memory, solve_problem
+from ..binary.linear import require_memory, solve_problem
+from ..binary.solution import Solution
+from ..binary.start import Start
 from ..checkpoint import Slot
 from ..errors import InputError, NesvmError
 from ..jit import one_blas_thread
@@ -24,12 +26,12 @@ from ..machine.multiclass import class_order
 from ..machine.streamed import Relay, class_costs
 from ..matrix import Size
 from ..models import MODELS
-from ..models.problem import LinearProblem
+from ..problems.linear import LinearProblem
 from ..settings import Settings
 from .cluster import Cluster, LostPartError
 from .holder import Recipe, Summary, Task
 from .pieces import array_pieces, file_pieces, grouped
-from .remote import RemoteData, RemoteParts
+from .remote import RemoteData, RemoteShard
 from .worker import checksum, summarise
 
 __all__ = ["connected", "solve", "train"]
@@ -124,7 +126,7 @@ class Rows:
     def problem(self, task: Task) -> LinearProblem:
         """One class against the others."""
         require_memory(self.data.size.cols)
-        return LinearProblem(RemoteParts(self.cluster, self.sources, self.data, task))  # type: ignore[arg-type]
+        return LinearProblem(RemoteShard(self.cluster, self.sources, self.data, task))  # type: ignore[arg-type]
 
     def close(self) -> None:
         self.cluster.release([name for name, _ in self.sources])
@@ -208,7 +210,7 @@ def _solved(rows: Rows, task: Task, settings: Settings, slot: Slot | None) -> So
     try:
         return solve_problem(problem, settings, Start(slot=slot))
     finally:
-        problem.part.close()  # type: ignore[attr-defined]
+        problem.shard.close()  # type: ignore[attr-defined]
 
 
 def _costs(C: float, labels: list[float], weights: Mapping[float, float] | None) -> dict:

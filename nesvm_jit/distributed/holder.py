@@ -12,11 +12,11 @@ from ..jit import one_blas_thread
 from ..kept import checksums, matrix_checksum
 from ..matrix import Csr, Matrix, Size, shape, size_of
 from ..models.base import Model
-from ..models.blocks import Block, Resident
-from ..models.part import Part
+from ..problems.blocks import Block, Resident
+from ..problems.shard import Shard
 
-GATHERED = ("collected", "state")  # answers that stay apart, by the number of the part
-DEALT = ("dealt", "restore")  # calls whose argument has a piece for every part
+GATHERED = ("collect", "state")  # answers that stay apart, by the number of the part
+DEALT = ("deal", "restore")  # calls whose argument has a piece for every part
 
 
 class Ref(NamedTuple):
@@ -26,7 +26,7 @@ class Ref(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A method of `Part`: the same number is answered once, however often it is asked."""
+    """A method of `Shard`: the same number is answered once, however often it is asked."""
 
     number: int
     method: str
@@ -92,10 +92,10 @@ def _together(sizes: list[Size]) -> Size:
 
 @dataclass
 class Holder:
-    """A part and the vectors that were kept."""
+    """The shard of a part, and the vectors that were kept."""
 
     number: int  # of the part: rows of part k come before those of part k + 1
-    part: Part
+    shard: Shard
     vectors: dict[int, Any] = field(default_factory=dict)
     last: tuple[int, Any] = (-1, None)
 
@@ -108,7 +108,7 @@ class Holder:
         if call.method in DEALT:
             args = (args[0][self.number],)
         with one_blas_thread():
-            found = getattr(self.part, call.method)(*args)
+            found = getattr(self.shard, call.method)(*args)
         if call.method in GATHERED:
             found = {self.number: found}
         if call.kept_as is not None:
@@ -157,7 +157,7 @@ def holder_of(number: int, rows: str, recipe: Recipe, width: int, task: Task) ->
         c[labels == label] = cost
     with one_blas_thread():
         data = Stacked([_widened(X, width) for X in matrices])
-        return Holder(number, Part(data, y, c, task.model, task.bias))
+        return Holder(number, Shard(data, y, c, task.model, task.bias))
 
 
 def forget_rows(name: str) -> None:

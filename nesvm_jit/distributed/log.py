@@ -39,7 +39,7 @@ class Log:
                 needed.discard("sweep")
             else:
                 wanted, needs = "steps" in needed, None
-                if call.method == "restore" or (call.method == "place" and not call.args[2]):
+                if call.method in ("restore", "place"):
                     needed.discard("steps")
             if not wanted:
                 continue
@@ -62,5 +62,5 @@ def _numbers(args: tuple) -> set[int]:
 
 
 _SWEEP = {"sweep"}
-_STEPS = {"place", "aim", "step", "centre_on", "loss_at", "restore"}
-_SOURCE = {"swept": "sweep", "stepped": "steps", "margins": "steps"}
+_STEPS = {"place", "aim", "step", "centre_on", "restore"}
+_SOURCE = {"swept": "sweep", "stepped": "steps"}

@@ -1,4 +1,4 @@
-"""A `Part` whose rows are on the workers of a cluster."""
+"""A `Shard` whose rows are on the workers of a cluster."""
 
 import contextlib
 import itertools
@@ -11,7 +11,8 @@ import numpy as np
 
 from ..errors import NesvmError
 from ..matrix import Size
-from ..models.part import Curvature, Facts, Sums
+from ..problems.shard import Shard
+from ..problems.sums import Facts
 from .cluster import POLL, Cluster, LostPartError
 from .holder import Call, Recipe, Ref, Task, joined
 from .log import Log
@@ -45,7 +46,7 @@ class RemoteData:
         self.size, self.dtype = size, dtype
 
 
-class RemoteParts:
+class RemoteShard:
     """Every method goes to all parts, whose answers are joined. A part that is lost is built again
     on another worker, which repeats what the part had been told."""
 
@@ -166,68 +167,20 @@ class RemoteParts:
                 self._root.close()
         self._cluster.release(self._names)
 
-    # ------------------------------------------------------------ the methods of Part
+    # ------------------------------------------------------------ the methods of Shard
 
-    def sweep(self, w: np.ndarray, b: float, mu: float) -> Sums:
-        return self._ask("sweep", w, b, mu)
+    def map(self, function: Any, vectors: tuple, numbers: tuple = ()) -> Any:
+        return self._ask("map", function, vectors, numbers, kept=True)
 
-    def spread(self, v: np.ndarray, b: float) -> tuple[np.ndarray, float]:
-        return self._ask("spread", v, b)
+    def reduce(self, function: Any, vectors: tuple, numbers: tuple = (), by: Any = None) -> Any:
+        return self._ask("reduce", function, vectors, numbers, by, by=by or joined)
 
-    def place(self, w: np.ndarray, b: float, known: bool = False) -> None:
-        self._ask("place", w, b, known)
-
-    def aim(self, w: np.ndarray, b: float) -> None:
-        self._ask("aim", w, b)
-
-    def slope(self, t: float, mu: float) -> tuple[float, float]:
-        return self._ask("slope", t, mu)
-
-    def step(self, t: float, mu: float) -> Sums:
-        return self._ask("step", t, mu)
-
-    def centre_on(self, alpha: Any) -> None:
-        self._ask("centre_on", alpha)
-
-    def margins(self) -> Any:
-        return self._ask("margins", kept=True)
-
-    def loss_at(self, w: np.ndarray, b: float) -> float:
-        return self._ask("loss_at", w, b)
-
-    def weight_of_curvature(self) -> float:
-        return self._ask("weight_of_curvature")
-
-    def hessian(self, dtype: type) -> Curvature:
-        return self._ask("hessian", dtype)
-
-    def hessian_times(self, v: np.ndarray) -> np.ndarray:
-        return self._ask("hessian_times", v)
-
-    def hessian_diagonal(self) -> Curvature:
-        return self._ask("hessian_diagonal")
-
-    def swept(self) -> Any:
-        return self._ask("swept", kept=True)
-
-    def stepped(self, t: float = 1.0) -> Any:
-        return self._ask("stepped", t, kept=True)
-
-    def direction(self, alpha: Any) -> np.ndarray:
-        return self._ask("direction", alpha)
-
-    def mapped(self, function: Any, vectors: tuple, numbers: tuple = ()) -> Any:
-        return self._ask("mapped", function, vectors, numbers, kept=True)
-
-    def reduced(self, function: Any, vectors: tuple, numbers: tuple = (), by: Any = None) -> Any:
-        return self._ask("reduced", function, vectors, numbers, by, by=by or joined)
-
-    def collected(self, vector: Any) -> np.ndarray:
-        found = self._ask("collected", vector)
+    def collect(self, vector: Any) -> np.ndarray:
+        found = self._ask("collect", vector)
         return np.concatenate([found[k] for k in sorted(found)])
 
-    def dealt(self, vector: np.ndarray) -> Any:
-        return self._ask("dealt", self._pieces(vector), kept=True)
+    def deal(self, vector: np.ndarray) -> Any:
+        return self._ask("deal", self._pieces(vector), kept=True)
 
     def state(self) -> dict[str, np.ndarray]:
         found = self._ask("state")
@@ -243,3 +196,21 @@ class RemoteParts:
         """The entries of every part, by its number."""
         ends = np.cumsum([self._found[name].rows for name in self._names])
         return dict(enumerate(np.split(vector, ends[:-1])))
+
+
+def _forward(method: str, kept: bool) -> Any:
+    def ask(self: RemoteShard, *args: Any) -> Any:
+        return self._ask(method, *args, kept=kept)
+
+    ask.__name__, ask.__doc__ = method, getattr(Shard, method).__doc__
+    return ask
+
+
+# Methods of `Shard` whose answers are joined, and those whose answers are vectors that stay.
+JOINED = (
+    *("sweep", "spread", "place", "aim", "slope", "step", "centre_on", "dual_weights"),
+    *("weight_of_curvature", "hessian", "hessian_times", "hessian_diagonal"),
+)
+KEPT = ("margins_at", "swept", "stepped")
+for _name in (*JOINED, *KEPT):
+    setattr(RemoteShard, _name, _forward(_name, _name in KEPT))

@@ -49,7 +49,7 @@ def serve(
     if name in _servers:
         _servers.pop(name).close()
     server = _servers[name] = Server(name, holder, _worker().address, secret)
-    return server.home, holder.part.facts
+    return server.home, holder.shard.facts
 
 
 def forget(name: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import FormatError, InputError
-from ..matrix import _ASCENDING, _BROKEN, _INFINITE, Csr, _csr_fault, _readonly, shape
+from ..matrix import ASCENDING, BROKEN, INFINITE, Csr, csr_fault, readonly, shape
 from .ondisk_format import HEADER, PIECE_BYTES, Array, Header, read_header
 from .stream import as_block_bytes
 from .text import display_name
@@ -101,7 +101,7 @@ class OnDisk:
         labels = self._arrays["labels"].fill(lo, np.empty(hi - lo))
         if not np.isfinite(labels).all():
             raise FormatError(f"{self._arrays['labels'].name}: labels must be finite")
-        return _readonly(labels)
+        return readonly(labels)
 
     def read(self, lo: int, hi: int, buffers: Buffers | None = None) -> Csr:
         """Rows lo..hi, checked: what is no matrix is a FormatError, and never reaches a kernel.
@@ -120,12 +120,12 @@ class OnDisk:
             indptr[:] = ends
         else:
             indices, indptr = indices.astype(np.uint64), ends
-        X = Csr(_readonly(values), _readonly(indices), _readonly(indptr), self.n_cols)
-        fault = _csr_fault(X.data, X.indices, X.indptr, X.n_cols)
-        if fault != _ASCENDING:
+        X = Csr(readonly(values), readonly(indices), readonly(indptr), self.n_cols)
+        fault = csr_fault(X.data, X.indices, X.indptr, X.n_cols)
+        if fault != ASCENDING:
             what = {
-                _BROKEN: ("indices", f"an index is outside the {self.n_cols} columns"),
-                _INFINITE: ("values", "values must be finite"),
+                BROKEN: ("indices", f"an index is outside the {self.n_cols} columns"),
+                INFINITE: ("values", "values must be finite"),
             }.get(fault, ("indices", "indices must ascend"))
             raise FormatError(
                 f"{self._arrays[what[0]].name}: damaged in rows {lo}..{hi}: {what[1]}"
@@ -165,7 +165,7 @@ class OnDisk:
         """Row numbers 0, …, n_rows between which there are at most `block_bytes`, or one row."""
         size = as_block_bytes(block_bytes)
         if size not in self._cuts:
-            self._cuts[size] = _readonly(np.array(self._find_cuts(size)))
+            self._cuts[size] = readonly(np.array(self._find_cuts(size)))
         return self._cuts[size]
 
     def _find_cuts(self, size: int) -> list[int]:

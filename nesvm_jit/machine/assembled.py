@@ -7,10 +7,10 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import __version__
-from ..binary import Solution
+from ..binary.nystroem import Landmarks
+from ..binary.solution import Solution
 from ..files.record import ModelRecord
 from ..matrix import Csr, Matrix, as_scipy, shape, take_rows
-from ..nystroem import Landmarks
 from ..settings import Settings
 from .machine import Machine
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ..binary import Solution
+from ..binary.solution import Solution
 from ..checkpoint import Checkpoint, Slot
 
 

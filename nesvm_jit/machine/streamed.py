@@ -7,20 +7,22 @@ from typing import Any
 
 import numpy as np
 
-from ..binary import Solution, Start, require_memory, solve_problem
+from ..binary.costs import costs
+from ..binary.linear import require_memory, solve_problem
+from ..binary.nystroem import Landmarks, landmarks_on_disk
+from ..binary.solution import Solution
+from ..binary.start import Start
 from ..checkpoint import Checkpoint, Slot
 from ..errors import InputError
 from ..files.ondisk import OnDisk
 from ..jit import one_blas_thread
 from ..kept import checksums, opened
 from ..models import MODELS
-from ..models.blocks import Blocks
-from ..models.part import Part
-from ..models.problem import LinearProblem
-from ..models.streamed import ClassCosts, Mapped, Signs, Streamed
-from ..nystroem import Landmarks, landmarks_on_disk
+from ..problems.blocks import Blocks
+from ..problems.linear import LinearProblem
+from ..problems.shard import Shard
+from ..problems.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..settings import Settings, one_of
-from ..weights import costs
 from .assembled import linear_machine, machine_of_landmarks
 from .finished import solve_or_recall
 from .machine import Machine
@@ -99,8 +101,8 @@ def _solved(
     def solve(k: int, slot: Slot | None) -> Solution:
         y: Any = Signs(which == k)
         c: Any = ClassCosts(which, costs)
-        part = Part(data, y, c, MODELS[settings.model](), settings.bias)
-        return solve_problem(LinearProblem(part), relay.settings(k), Start(slot=slot))
+        shard = Shard(data, y, c, MODELS[settings.model](), settings.bias)
+        return solve_problem(LinearProblem(shard), relay.settings(k), Start(slot=slot))
 
     return [solve_or_recall(checkpoint, k, partial(solve, k)) for k in range(problems)]
 

@@ -9,18 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from ..binary import Solution, Start, solve_checked
+from ..binary.costs import costs
+from ..binary.kernel import solve_kernel
+from ..binary.kernel_matrix import SharedMatrix, budget_bytes, gamma_of, shared_matrix
+from ..binary.nystroem import nystroem
+from ..binary.solution import Solution
+from ..binary.solve import solve_checked
+from ..binary.start import Start
 from ..checkpoint import Checkpoint
 from ..errors import InputError
 from ..files.ondisk import OnDisk, extent
 from ..jit import get_threads, one_blas_thread
 from ..kept import data_of, opened
-from ..kernelised import SharedMatrix, budget_bytes, gamma_of, shared_matrix, solve_kernel
 from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
-from ..models.kernel_rows import KernelRows
-from ..nystroem import nystroem
+from ..problems.kernel_rows import KernelRows
 from ..settings import Settings, one_of
-from ..weights import costs
 from .assembled import Found, Problem, approximate_machine, machine_of
 from .calibration import fit_sigmoid
 from .finished import finished

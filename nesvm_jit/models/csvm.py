@@ -1,7 +1,6 @@
 """C-SVM: ½‖w‖² + Σ c_i max(0, r_i), the paper's Section 3.1."""
 
 from ..kernels.sweep import HINGE
-from .base import balanced_in_box
 
 
 class CSvm:
@@ -13,8 +12,11 @@ class CSvm:
     smoothed_penalty = False
     strong_convexity = 1.0
 
+    def true_penalty(self, w):
+        return 0.5 * float(w @ w)
+
     def penalty(self, w, smoothing, centre=0.0):
-        half = 0.5 * float(w @ w)
+        half = self.true_penalty(w)
         return half, half
 
     def penalty_gradient(self, w, smoothing, out, centre=0.0):
@@ -36,14 +38,11 @@ class CSvm:
     def curvature_scale(self, smoothing):
         return 1.0 / smoothing.loss
 
-    def excess(self, w, gradient, objective):
+    def suboptimality(self, w, gradient, objective):
         return 0.5 * float(gradient @ gradient)  # by strong convexity; also the smoothed gap
 
-    def dual_value(self, total, squares, direction, most):
-        # D(tα) = t Σα − ½t²‖direction‖²
-        norm2 = float(direction @ direction)
+    def dual_value(self, total, squares, dual_weights, most):
+        # D(tα) = t Σα − ½t²‖dual weights‖²
+        norm2 = float(dual_weights @ dual_weights)
         t = min(most, total / norm2) if norm2 > 0.0 else most
         return t * total - 0.5 * t * t * norm2, t
-
-    def balanced(self, part, alpha):
-        return balanced_in_box(part, alpha)

@@ -3,7 +3,6 @@
 import numpy as np
 
 from ..kernels.sweep import HINGE
-from .base import balanced_in_box
 
 
 class LpSvm:
@@ -15,10 +14,13 @@ class LpSvm:
     smoothed_penalty = True
     strong_convexity = 0.0
 
+    def true_penalty(self, w):
+        return float(np.abs(w).sum())
+
     def penalty(self, w, smoothing, centre=0.0):
         u = np.clip(centre + w / smoothing.penalty, -1.0, 1.0)
         away = u - centre
-        return float(np.abs(w).sum()), float(u @ w - 0.5 * smoothing.penalty * (away @ away))
+        return self.true_penalty(w), float(u @ w - 0.5 * smoothing.penalty * (away @ away))
 
     def penalty_gradient(self, w, smoothing, out, centre=0.0):
         np.clip(centre + w / smoothing.penalty, -1.0, 1.0, out=out)
@@ -42,16 +44,13 @@ class LpSvm:
     def curvature_scale(self, smoothing):
         return 1.0 / smoothing.loss
 
-    def excess(self, w, gradient, objective):
+    def suboptimality(self, w, gradient, objective):
         # F_μ(w) − F_μ* ≤ g·(w − w*) ≤ ‖g‖_∞ (‖w‖₁ + ‖w*‖₁), and the dual point must be scaled
         # down by up to 1 + ‖g‖_∞, since Σ α y x = ∇R_μ − g and |∇R_μ| ≤ 1
         size = 2.0 * float(np.abs(w).sum()) + objective
         return float(np.abs(gradient).max(initial=0.0)) * size
 
-    def dual_value(self, total, squares, direction, most):
-        largest = float(np.abs(direction).max(initial=0.0))
+    def dual_value(self, total, squares, dual_weights, most):
+        largest = float(np.abs(dual_weights).max(initial=0.0))
         t = min(most, 1.0 / largest) if largest > 0.0 else most
         return t * total, t
-
-    def balanced(self, part, alpha):
-        return balanced_in_box(part, alpha)

@@ -1,7 +1,6 @@
 """LS-SVM: ½‖w‖² + Σ c_i r_i², the paper's Section 3.3. Nothing needs smoothing."""
 
 from ..kernels.sweep import SQUARE
-from .base import tilt
 from .csvm import CSvm
 
 
@@ -22,17 +21,8 @@ class LsSvm(CSvm):
     def curvature_scale(self, smoothing):
         return 1.0
 
-    def dual_value(self, total, squares, direction, most):
-        # D(tα) = t Σα − t²(Σα²/(4c) + ½‖direction‖²), any t
-        bend = squares + 0.5 * float(direction @ direction)
+    def dual_value(self, total, squares, dual_weights, most):
+        # D(tα) = t Σα − t²(Σα²/(4c) + ½‖dual weights‖²), any t
+        bend = squares + 0.5 * float(dual_weights @ dual_weights)
         t = 0.5 * total / bend if bend > 0.0 else 0.0
         return t * total - t * t * bend, t
-
-    def balanced(self, part, alpha):
-        # the nearest point in the metric of the dual, Σ(Δα)²/(4c)
-        share = part.reduced(tilt, (alpha,)) / part.facts.costs
-        return [part.mapped(_shifted, (alpha,), (share,))]
-
-
-def _shifted(rows, alpha, share):
-    return alpha - rows.c * rows.y * share

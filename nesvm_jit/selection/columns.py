@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..binary import Solution, Start
+from ..binary.solution import Solution
+from ..binary.start import Start
 from ..errors import InputError
 from ..files.certificates import STATUSES
 from ..kernels.sums import margins

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from .. import report
+from ..binary.kernel_matrix import gamma_of
 from ..errors import InputError
 from ..files.ondisk import OnDisk, extent
-from ..kernelised import gamma_of
 from ..machine.folds import stratified_folds
 from ..machine.machine import Machine
 from ..machine.train import train

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from ..binary.kernel_matrix import shared_matrix
+from ..binary.nystroem import nystroem
 from ..errors import InputError
 from ..files.ondisk import OnDisk, extent
-from ..kernelised import shared_matrix
 from ..machine.multiclass import class_order
 from ..machine.train import Job, is_small, problems_of
 from ..matrix import Matrix, as_vector
-from ..nystroem import nystroem
 from ..settings import Settings, one_of
 from .columns import Column, folds_together
 from .schedule import run_chains

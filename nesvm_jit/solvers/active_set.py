@@ -5,28 +5,29 @@ In the kernel's metric (I + Φᵀ_A W Φ_A) d = −g, W = diag(c/(μs)). With z 
 conjugate gradients where A is large, and the columns A of K.
 """
 
+import itertools
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
-from ..models.base import Smoothing
-from ..models.smoothed_kernel import SmoothedKernel
+from ..numerics.cholesky import solve_ridged
+from ..numerics.conjugate_gradients import conjugate_gradients
+from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
 
 LARGEST = 3000  # rows of a factorisation
-RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)
 FORCING = 1e-3  # of the residual is left by conjugate gradients
 MOST_ROUNDS = 200
 
 
-def active_set_direction(
-    problem: SmoothedKernel, gradient: np.ndarray, smoothing: Smoothing
-) -> np.ndarray:
+def active_set_direction(walk: KernelWalk, gradient: np.ndarray) -> np.ndarray:
     """−H⁻¹g, or near it."""
+    problem = walk.problem
     n = problem.n_rows
-    A, W = problem.active(smoothing)
+    A, W = problem.active(walk.at)
     step = -gradient
     if not len(A):
         if problem.bias:
-            step[-1] = -gradient[-1] / problem.bias_curvature(smoothing)
+            step[-1] = -gradient[-1] / problem.bias_curvature(walk.at.smoothing)
         return step
     right = -gradient[n : 2 * n][A]
     solve = _factorised if len(A) <= LARGEST else _iterated
@@ -47,35 +48,32 @@ def _factorised(problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np
     """(K_AA + ridge)⁻¹ of each right side; the diagonal is raised until it can be factorised."""
     M = problem.kernel.rows.block(A)
     diagonal = np.einsum("ii->i", M)
-    base, scale = diagonal + ridge, float((diagonal + ridge).max())
-    for more in RIDGES:
-        diagonal[:] = base + more * scale
-        try:
-            factor = cho_factor(M.T, lower=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            continue
+    diagonal += ridge
+    base = diagonal.copy()
+
+    def factorise(M: np.ndarray):
+        return cho_factor(M.T, lower=True, check_finite=False)
+
+    def solve(factor):
         return cho_solve(factor, R.T, check_finite=False).T
-    return R / base
+
+    found = solve_ridged(M, factorise, solve)
+    return R / base if found is None else found
 
 
 def _iterated(problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.ndarray):
     """The same by conjugate gradients, preconditioned with the diagonal."""
     rows, n = problem.kernel.rows, problem.n_rows
     scale = 1.0 / (rows.diagonal()[A] + ridge)
-    S, R = np.zeros_like(R), R.copy()
-    Z = scale * R
-    D, rz = Z.copy(), (R * Z).sum(axis=1)
-    enough = FORCING**2 * rz
-    for _ in range(MOST_ROUNDS):
+
+    def apply(D: np.ndarray) -> np.ndarray:
         wide = np.zeros((len(D), n))
         wide[:, A] = D
-        MD = rows.times(*wide)[:, A] + ridge * D
-        bend = (D * MD).sum(axis=1)
-        t = np.divide(rz, bend, out=np.zeros_like(rz), where=bend > 0.0)[:, None]
-        S, R = S + t * D, R - t * MD
-        Z = scale * R
-        before, rz = rz, (R * Z).sum(axis=1)
-        if (rz <= enough).all():
+        return rows.times(*wide)[:, A] + ridge * D
+
+    S, enough = np.zeros_like(R), FORCING**2 * (scale * R * R).sum(axis=1)
+    for found in itertools.islice(conjugate_gradients(apply, R, lambda R: scale * R), MOST_ROUNDS):
+        S = found.S
+        if (found.rest <= enough).all():
             break
-        D = Z + np.divide(rz, before, out=np.zeros_like(rz), where=before > 0.0)[:, None] * D
     return S

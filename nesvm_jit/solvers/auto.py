@@ -1,19 +1,13 @@
-"""`auto`: which engine suits a linear problem, and coordinate steps that hand over to Newton's.
+"""`auto`: which engine suits a linear problem, and when coordinate steps hand over to Newton's.
 
 Decisions rest on shape, model and the gaps seen, never on clocks or threads: a problem has one
 answer.
 """
 
-import numpy as np
-
 from ..matrix import Size
 from ..models.base import Smoothing
-from ..models.blocks import Blocks
-from ..models.problem import LinearProblem
-from .coordinate import coordinate
+from ..problems.blocks import Blocks
 from .direction import WIDEST
-from .newton import newton
-from .run import Run
 
 FEW_CELLS = 50_000  # of X: below, any start costs more than it saves
 NEWTON_STEPS = 8  # about as many as are left where coordinate steps stall
@@ -43,20 +37,6 @@ def patience(size: Size) -> float:
     outer = min(0.5 * cells * cells / max(n, 1), 0.5 * n * p * p / BLAS)
     step = 2.0 * cells + ACTIVE * outer + p**3 / 24.0
     return NEWTON_STEPS * step / (4.0 * max(cells, 1.0))  # a row at random costs twice its pass
-
-
-def chain(problem: LinearProblem, seed: int, run: Run) -> None:
-    """Coordinate steps while they pay, then Newton's from the dual point they found."""
-    if run.resumes("newton"):
-        newton(problem, np.zeros(problem.n_variables), smoothing_from(1.0), run)
-        return
-    run.engine, run.why = "coordinate", "epochs of coordinate steps sufficed"
-    v, alpha, gap = coordinate(problem, None, 0.0, seed, run, patience(problem.part.data.size))
-    if run.done:
-        return
-    epochs = f"{run.rounds} {'epoch' if run.rounds == 1 else 'epochs'} of coordinate steps"
-    run.engine, run.why = "newton", f"after {epochs} the gap, {gap:.0e} then, fell too slowly"
-    newton(problem, v, smoothing_from(gap), run, alpha)
 
 
 def smoothing_from(gap: float) -> Smoothing:

@@ -4,6 +4,9 @@ A free bias would couple all α; instead b is held near b⁰ by ½ρ(b − b⁰)
 like any other, and b⁰ is renewed after every epoch.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 
 from ..kernels.coordinate import (
@@ -20,122 +23,154 @@ from ..kernels.coordinate import (
     dual_rows,
 )
 from ..kernels.sweep import HINGE
-from ..models.base import Smoothing
-from ..models.problem import LinearProblem
-from .run import Run
+from ..problems.evaluation import Evaluation
+from ..problems.linear import LinearProblem
+from .driver import Engine
 
-SPREAD = 0.1  # of gradients, at which rows set aside are looked at again; then less
-TIGHTER = 0.1
-EARLY = 0.5  # of the estimate that promised too much
-FIRST_LOOK, LATER = 20, 1.5  # rounds after which P is taken whatever is promised
-UNSMOOTHED = Smoothing(0.0, 0.0)
+SPREAD = 0.1  # between gradients, below which rows set aside are looked at again ...
+TIGHTER = 0.1  # ... and its factor once all rows have been looked at
+EARLY = 0.5  # share of an estimated gap that promised too much, to be promised the next time
+FIRST_LOOK, LATER = 20, 1.5  # epochs after which P is taken whatever is promised, and their growth
+IDLE_LOOKS = 3  # without a better P or D: rounding has the last word
 
 
-def coordinate(
+@dataclass
+class State:
+    """α with what belongs to each row, v = [w; b], and what the epochs so far have told."""
+
+    dual: np.ndarray
+    v: np.ndarray
+    order: np.ndarray  # of the rows: the first `active` are in play
+    random: np.ndarray
+    active: int
+    epoch: Epoch
+    promise: float  # the estimated gap at which P is taken
+    patience: float  # epochs that may seem to be left
+    spread: float = SPREAD
+    next_look: int = FIRST_LOOK
+    gap: float = 1.0  # as estimated
+    epochs: int = 0
+    best: tuple[float, float] = (np.inf, -np.inf)  # P and D seen
+    idle: int = 0  # looks since one of them became better
+    settled: bool = False  # whether more epochs would gain too little
+
+    @property
+    def alpha(self) -> np.ndarray:
+        """A copy of α."""
+        return self.dual[:, ALPHA].copy()
+
+
+def begin(
     problem: LinearProblem,
     alpha0: np.ndarray | None,
     b0: float,
     seed: int,
-    run: Run,
+    tol: float,
     patience: float = np.inf,
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Raise the dual from α⁰ and b⁰, epoch by epoch, until the run ends, or until more epochs than
-    `patience` seem to be left. Returns the point [w; b], α and the gap as far as it is known.
+) -> State:
+    """Where coordinate steps start: at α⁰, put inside its bounds, or zero."""
+    n = problem.n_rows
+    random = np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64)
+    dual = _start(problem, alpha0, _weight_of_bias(problem))
+    v = np.zeros(problem.n_variables)
+    if alpha0 is not None:
+        problem.split(v)[0][:] = problem.dual_weights(dual[:, ALPHA])
+    return State(dual, v, np.arange(n), random, n, _sums(problem, dual, b0), tol, patience)
+
+
+def resume(problem: LinearProblem, saved: dict[str, Any]) -> State:
+    """Where saved epochs had led."""
+    dual = dual_rows(problem.n_rows)
+    dual[:] = saved["dual"]
+    fresh = {"dual": dual, "epoch": Epoch(*saved["epoch"]), "best": tuple(saved["best"])}
+    return State(**{**saved, **fresh})
+
+
+def coordinate(problem: LinearProblem, s: State, tol: float) -> Engine:
+    """Raise the dual, epoch by epoch, until rounding leaves nothing to gain, or until more epochs
+    than s.patience seem to be left.
 
     P costs a pass over all rows: it is taken when the residuals seen on the way promise that the
     tolerance is reached, now and then, and at the end.
     """
-    n, X = problem.n_rows, problem.part.whole
-    state = np.random.default_rng(seed).integers(1, 2**63, 1, dtype=np.uint64)
-    share = problem.mean_square() if problem.bias else 0.0
-    saved = run.resumed("coordinate")
-    dual = _start(problem, alpha0 if saved is None else None, share)
+    n, X = problem.n_rows, problem.shard.whole
     flat = X.reshape(-1) if isinstance(X, np.ndarray) else X.data
-    v = np.zeros(problem.n_variables)
-    w, _ = problem.split(v)
-    order = active = np.arange(n)
-    if saved is None:
-        if alpha0 is not None:
-            w[:] = problem.direction(dual[:, ALPHA])
-        if not w.any():  # what is known without a pass
-            run.best, run.objective = v.copy(), float(problem.part.rows.c.sum())
-        epoch, spread = _sums(problem, dual, b0), SPREAD
-        promise, next_look = run.limits.tol, FIRST_LOOK
-        before = 1.0
-    else:
-        for name, array in (("dual", dual), ("v", v), ("order", order), ("random", state)):
-            array[:] = saved[name]
-        active, epoch = order[: saved["active"]], Epoch(*saved["epoch"])
-        spread, promise, next_look, before = saved["numbers"]
-
-    def now() -> dict:
-        numbers = (spread, promise, next_look, before)
-        arrays = {"dual": dual, "v": v, "order": order, "random": state}
-        return {**arrays, "active": len(active), "epoch": epoch, "numbers": numbers}
-
-    while True:
-        if run.pausing("coordinate", now):
-            return v, dual[:, ALPHA].copy(), run.gap
-        _shuffle(active, state)
-        epoch, kept = _dual_epoch(X, flat, dual, active, Epoch(*epoch), share, w)
+    share = _weight_of_bias(problem)
+    w, _ = problem.split(s.v)
+    while not s.settled:
+        active = s.order[: s.active]
+        _shuffle(active, s.random)
+        epoch, kept = _dual_epoch(X, flat, s.dual, active, Epoch(*s.epoch), share, w)
         problem.passes += len(active) / n
-        highest, lowest, b, total, excess, squares, loss = epoch
+        s.epochs += 1
+        b = epoch.b
         if problem.bias:
-            b += share * excess  # b⁰ ← b
-            v[-1] = b
-        gap = problem.guess(w, loss, total, 0.5 * squares)
-        done = run.passed()
-        if done or gap <= promise or run.rounds >= next_look:
-            alpha = dual[:, ALPHA].copy()
-            found = problem.judge(v, alpha, w)
-            dual[:, RESIDUAL] = problem.residuals()
-            if run.enter(v, found, UNSMOOTHED) or done:
-                return v, alpha, run.gap
-            promise, next_look = EARLY * min(promise, gap), int(LATER * run.rounds) + 1
-            epoch, kept = _sums(problem, dual, b), n
-        elif highest - lowest > spread:
-            above = highest if highest > 0.0 else np.inf
-            below = lowest if lowest < 0.0 else -np.inf
-            epoch = Epoch(above, below, b, *epoch[3:])
+            b += share * epoch.excess  # b⁰ ← b
+            s.v[-1] = b
+        gap = problem.guess_gap(w, epoch.loss, epoch.total, 0.5 * epoch.squares)
+        slow = left(gap, s.gap, tol) > s.patience
+        at = None
+        if slow or gap <= s.promise or s.epochs >= s.next_look:
+            at = problem.judge(s.v, s.alpha, w)
+            s.dual[:, RESIDUAL] = 1.0 - problem.shard.rows.y * at.margins
+            s.promise, s.next_look = EARLY * min(s.promise, gap), int(LATER * s.epochs) + 1
+            s.epoch, kept = _sums(problem, s.dual, b), n
+        elif epoch.highest - epoch.lowest > s.spread:
+            above = epoch.highest if epoch.highest > 0.0 else np.inf
+            below = epoch.lowest if epoch.lowest < 0.0 else -np.inf
+            s.epoch = Epoch(above, below, b, *epoch[3:])
         else:
-            spread *= TIGHTER if len(active) == n else 1.0
-            epoch, kept = Epoch(np.inf, -np.inf, b, *epoch[3:]), n
-        if left(gap, before, run.limits.tol) > patience:
-            alpha = dual[:, ALPHA].copy()
-            run.enter(v, problem.judge(v, alpha, w), UNSMOOTHED)
-            return v, alpha, gap
-        before = gap
+            s.spread *= TIGHTER if len(active) == n else 1.0
+            s.epoch, kept = Epoch(np.inf, -np.inf, b, *epoch[3:]), n
+        s.gap, s.active = gap, kept
         if kept == n:
-            order[:] = np.arange(n)
-        active = order[:kept]
+            s.order[:] = np.arange(n)
+        if at is not None:
+            _compare(problem, s, at)
+        s.settled = slow or s.idle >= IDLE_LOOKS
+        done = yield at
+        if done and at is None:
+            yield problem.judge(s.v, s.alpha, w)
+
+
+def _compare(problem: LinearProblem, s: State, at: Evaluation) -> None:
+    """Take note of whether P or D is better than ever before."""
+    (P, D), dual = s.best, problem.estimate_bound(at)
+    s.idle = 0 if at.objective < P or dual > D else s.idle + 1
+    s.best = min(P, at.objective), max(D, dual)
+
+
+def _weight_of_bias(problem: LinearProblem) -> float:
+    """1/ρ, or 0 without a bias."""
+    return problem.mean_square() if problem.bias else 0.0
 
 
 def left(gap: float, before: float, tol: float) -> float:
     """How many epochs are left if the gap goes on to fall as in the last one."""
     if gap <= tol:
         return 0.0
-    return np.log(gap / tol) / np.log(before / gap) if gap < before else np.inf
+    return np.log(gap / tol) / np.log(before / gap) if gap < before and tol > 0.0 else np.inf
 
 
 def _sums(problem: LinearProblem, dual: np.ndarray, b: float) -> Epoch:
     """An epoch that leaves everyone in play, with the sums added up afresh."""
     alpha, d = dual[:, ALPHA], dual[:, DIAGONAL]
-    sums = float(alpha.sum()), float(alpha @ problem.part.rows.y), float(d @ alpha**2)
+    sums = float(alpha.sum()), float(alpha @ problem.shard.rows.y), float(d @ alpha**2)
     return Epoch(np.inf, -np.inf, b, *sums, problem.loss_of(dual[:, RESIDUAL]))
 
 
 def _start(problem: LinearProblem, alpha0: np.ndarray | None, share: float) -> np.ndarray:
     """α⁰ inside its bounds, and what every row needs."""
-    c = problem.part.rows.c
+    c = problem.shard.rows.c
     hinge = problem.model.loss == HINGE
     dual = dual_rows(problem.n_rows)
-    dual[:, LABEL], dual[:, RESIDUAL] = problem.part.rows.y, 1.0
+    dual[:, LABEL], dual[:, RESIDUAL] = problem.shard.rows.y, 1.0
     dual[:, LOWER] = 0.0 if hinge else np.where(c > 0.0, -np.inf, 0.0)
     dual[:, UPPER] = c if hinge else np.where(c > 0.0, np.inf, 0.0)
     if not hinge:
         dual[c > 0.0, DIAGONAL] = 0.5 / c[c > 0.0]
     if alpha0 is not None:
         dual[:, ALPHA] = np.clip(alpha0, dual[:, LOWER], dual[:, UPPER])
-    curvature = problem.part.squares() + dual[:, DIAGONAL] + share
+    curvature = problem.shard.squares() + dual[:, DIAGONAL] + share
     dual[:, CURVATURE] = np.where(curvature == 0.0, 1.0, curvature)
     return dual

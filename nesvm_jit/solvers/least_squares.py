@@ -1,28 +1,34 @@
 """Kernel LS-SVM: (K + diag(1/(2c)))β + b·1 = y with Σβ = 0, by one factorisation where the matrix
 fits into memory, else by conjugate gradients over its rows."""
 
+import itertools
+from collections.abc import Generator
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.linalg.blas import dsymv
 
-from ..models.base import Smoothing
-from ..models.kernel_problem import KernelProblem
-from .run import Run
+from ..numerics.conjugate_gradients import conjugate_gradients
+from ..problems.evaluation import Evaluation
+from ..problems.kernel import KernelProblem
+from .driver import Engine
 
 REFINEMENTS = 4
 RANK = 256  # of the preconditioner
-EXACT = Smoothing(0.0, 0.0)
 
 
-def least_squares(problem: KernelProblem, budget_bytes: float, run: Run) -> None:
-    """Solve the equations and report every refinement or iteration."""
+def least_squares(problem: KernelProblem, budget_bytes: float) -> Engine:
+    """Solve the equations; every refinement or iteration is evaluated."""
     used = np.flatnonzero(problem.c > 0.0)
-    if 8.0 * len(used) ** 2 > budget_bytes or not _direct(problem, used, run):
-        _conjugate_gradients(problem, used, budget_bytes, run)
+    factorised = False
+    if 8.0 * len(used) ** 2 <= budget_bytes:
+        factorised = yield from _direct(problem, used)
+    if not factorised:
+        yield from _conjugate_gradients(problem, used, budget_bytes)
 
 
-def _direct(problem: KernelProblem, used: np.ndarray, run: Run) -> bool:
-    """A = K + diag(1/(2c)) = LLᵀ; with Av = 1 the bias is what makes Σβ zero. False if A is not
+def _direct(problem: KernelProblem, used: np.ndarray) -> Generator[Evaluation, bool | None, bool]:
+    """A = K + diag(1/(2c)) = LLᵀ; with Av = 1 the bias is what makes Σβ zero. Returns whether A is
     positive definite.
 
     L takes the place of one triangle of K, the other stays for Kβ.
@@ -53,39 +59,29 @@ def _direct(problem: KernelProblem, used: np.ndarray, run: Run) -> bool:
         whole_f = np.zeros(problem.n_rows)
         whole_f[used] = f  # a row without a cost counts nowhere
         problem.place(whole, whole_f)
-        if run.record(*problem.current(), EXACT, certify=True):
-            break
+        yield problem.current()
     return True
 
 
-def _conjugate_gradients(
-    problem: KernelProblem, used: np.ndarray, budget_bytes: float, run: Run
-) -> None:
+def _conjugate_gradients(problem: KernelProblem, used: np.ndarray, budget_bytes: float) -> Engine:
     """Au = y and, with a bias, Av = 1, side by side: they share every pass over K; β = u − bv."""
     n = problem.n_rows
     ridge, on = np.zeros(n), np.zeros(n)
     ridge[used], on[used] = 0.5 / problem.c[used], 1.0
     solve = _preconditioner(problem, used, ridge, int(min(RANK, budget_bytes // (16 * n))))
     R = np.stack([problem.y * on, on] if problem.bias else [problem.y * on])
-    S, F = np.zeros_like(R), np.zeros_like(R)  # solutions, and K times them
-    Z = solve(R)
-    D, rz = Z.copy(), (R * Z).sum(axis=1)
-    for _ in range(10 * n):
-        KD = problem.rows.times(*D)
-        AD = KD * on + ridge * D
-        curvature = (D * AD).sum(axis=1)
-        t = np.divide(rz, curvature, out=np.zeros_like(rz), where=curvature > 0.0)[:, None]
-        S, F, R = S + t * D, F + t * KD, R - t * AD
+    F, KD = np.zeros_like(R), np.zeros_like(R)  # K times the solutions, and times the directions
+
+    def apply(D: np.ndarray) -> np.ndarray:
+        KD[:] = problem.rows.times(*D)
+        return KD * on + ridge * D
+
+    for S, t, _, _ in itertools.islice(conjugate_gradients(apply, R, solve), 10 * n):
+        F += t * KD
         b = S[0].sum() / S[1].sum() if problem.bias else 0.0
         weights = np.array([1.0, -b])[: len(S)]
         problem.place(weights @ S, weights @ F)
-        if run.record(*problem.current(), EXACT, certify=True):
-            return
-        Z = solve(R)
-        before, rz = rz, (R * Z).sum(axis=1)
-        if not rz.max() > 0.0:
-            return
-        D = Z + np.divide(rz, before, out=np.zeros_like(rz), where=before > 0.0)[:, None] * D
+        yield problem.current()
 
 
 def _preconditioner(problem: KernelProblem, used: np.ndarray, ridge: np.ndarray, rank: int):

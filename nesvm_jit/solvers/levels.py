@@ -12,11 +12,12 @@ from dataclasses import replace
 import numpy as np
 
 from ..models.base import Smoothing
-from ..models.kernel_problem import KernelProblem
-from ..models.smoothed_kernel import SmoothedKernel
+from ..problems.kernel import KernelProblem
+from ..problems.smoothed_kernel import SmoothedKernel
+from . import newton
 from .active_set import active_set_direction
-from .newton import newton
-from .pairwise import EXACT, pairwise
+from .driver import always, drive, where_it_may_end
+from .pairwise import pairwise
 from .run import Run
 
 FEW = 1000  # rows from which newton needs no level below
@@ -36,9 +37,11 @@ def newton_in_levels(
 
     v0, start = np.zeros(smooth.n_variables), FIRST
     run.problem = smooth
-    if smooth.n_rows > FEW and not run.enter(v0, smooth.place(v0, start), start):
+    if smooth.n_rows > FEW and not run.enter(smooth.at(v0, start)):
         v0, start = smooth.start(*_below(smooth.kernel, run, rng, below)), NEXT
-    newton(smooth, v0, start, run, None, moving, active_set_direction)
+    # also where the run is over: what the level below has found is evaluated on all rows
+    steps = newton.newton(smooth, newton.begin(smooth, v0, start), active_set_direction, moving)
+    drive(steps, run, where_it_may_end(smooth), newton.PATIENCE)
 
 
 def pairwise_in_levels(problem: KernelProblem, run: Run, rng: np.random.Generator) -> None:
@@ -48,12 +51,25 @@ def pairwise_in_levels(problem: KernelProblem, run: Run, rng: np.random.Generato
         pairwise_in_levels(small, small_run, rng)
 
     alpha0 = None
-    if problem.n_rows > FEW_IN_PAIRS and not run.enter(*problem.current(), EXACT):
+    if problem.n_rows > FEW_IN_PAIRS and not run.enter(problem.current()):
         beta, b = _below(problem, run, rng, below)
         f, used = np.zeros(problem.n_rows), np.flatnonzero(beta)
         problem.rows.add(used, beta[used], f)
         alpha0 = np.where(problem.y * (f + b) < 1.0, problem.c, 0.0)
-    pairwise(problem, alpha0, run)
+    run_in_pairs(problem, alpha0, run)
+
+
+def run_in_pairs(problem: KernelProblem, alpha0: np.ndarray | None, run: Run) -> None:
+    """Pairwise steps from α⁰, every one of them certified. Where K is rounded, what that takes off
+    the bound depends on the rows that have a loss at the point: no bound outlives its point."""
+    forget = problem.rows.finer is not None
+
+    def certify(run: Run, at) -> bool:
+        if forget:
+            run.forget_bound(np.zeros(problem.n_rows))
+        return always(run, at)
+
+    drive(pairwise(problem, alpha0, run.limits.tol), run, certify)
 
 
 def _below(
@@ -63,10 +79,10 @@ def _below(
     solve: Callable[[KernelProblem, Run], None],
 ) -> tuple[np.ndarray, float]:
     """β and b of a rough solution on a part of the rows."""
-    part = _part(problem.y, rng)
-    weight = max(float(problem.c[part].sum()), np.finfo(float).tiny)
-    c = problem.c[part] * (float(problem.c.sum()) / weight)
-    small = KernelProblem(problem.rows.subset(part), problem.y[part], c, problem.bias, problem.loss)
+    some = _quarter(problem.y, rng)
+    weight = max(float(problem.c[some].sum()), np.finfo(float).tiny)
+    c = problem.c[some] * (float(problem.c.sum()) / weight)
+    small = KernelProblem(problem.rows.subset(some), problem.y[some], c, problem.bias, problem.loss)
     given = run.limits
     rough = replace(given, tol=max(ROUGH, given.tol), time_limit=run.remaining())
     small_run = Run(small, rough)
@@ -74,11 +90,11 @@ def _below(
     run.take_over(small_run)
     beta, b = np.zeros(problem.n_rows), 0.0
     if small_run.best is not None:
-        beta[part], b = small_run.problem.split(small_run.best)
+        beta[some], b = small_run.problem.split(small_run.best.point)
     return beta, b
 
 
-def _part(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _quarter(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A quarter of the rows of each class, at least one."""
     chosen = []
     for side in (1.0, -1.0):

@@ -8,103 +8,88 @@ and 6 × to 1e-6: there accuracy comes from a small μ alone, whose F_μ has kin
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..models.base import Smoothing
-from ..models.problem import Evaluation
-from .direction import direction as linear_direction
-from .run import Run, Smooth
+from .driver import Engine
+from .run import Smooth, Walk
 
 FACTOR = 0.5
-ENOUGH = 0.3  # of the gap
-SMALLEST = 1e-12  # of μ⁰
-NO_DESCENT = 1e-15  # of F_μ: a slope that rounding made
+ENOUGH = 0.3  # share of the gap, that F_μ may be above its minimum before μ falls
+SMALLEST = 1e-12  # share of μ⁰ that is the last μ
+NO_DESCENT = 1e-15  # share of F_μ: a slope that rounding made
 LINE_ROUNDS = 60
-PATIENCE = 200  # rounds without a smaller gap: rounding has the last word
-LINE_EXACT = 1e-4  # of the slope at the start
+PATIENCE = 200  # iterations without a smaller gap: rounding has the last word
+LINE_EXACT = 1e-4  # share of the slope at the start that may be left
 
-Direction = Callable[[Any, np.ndarray, Smoothing], np.ndarray]  # −H⁻¹g
-
-
-def newton(
-    problem: Smooth,
-    v0: np.ndarray,
-    start: Smoothing,
-    run: Run,
-    alpha0: np.ndarray | None = None,
-    moving: bool = True,
-    direction: Direction = linear_direction,
-) -> None:
-    """Minimise F_μ, smoothed about α⁰ (or zero) at first, by Newton steps for μ = μ⁰, μ⁰/2, …
-    until the run is done; the centre stays where it was unless `moving`."""
-    saved = run.resumed("newton")
-    if saved is None:
-        smoothing, least, idle = start, np.inf, 0
-        found = problem.place(v0, smoothing, alpha0)
-    else:
-        start, smoothing = Smoothing(*saved["start"]), Smoothing(*saved["smoothing"])
-        least, idle, found = saved["least"], saved["idle"], Evaluation(*saved["found"])
-
-    def state() -> dict:
-        loop = {"smoothing": smoothing, "least": least, "idle": idle}
-        return {"start": start, **loop, "found": found}
-
-    while idle < PATIENCE:
-        if run.pausing("newton", state, steps=True):
-            return
-        worth = (found.objective - problem.bound_now()) <= run.limits.tol * found.objective
-        # with a bias a dual point costs two passes; then only where it may end the run
-        certify = True if worth or not problem.bias else None
-        if run.record(problem.point, found, smoothing, certify):
-            return
-        least, idle = (run.gap, 0) if run.gap < least else (least, idle + 1)
-        ahead = _next_step(problem, found, smoothing, SMALLEST * start.loss, moving, direction)
-        if ahead is None:
-            return
-        step, descent, smoothing = ahead
-        problem.aim(step)
-        found = problem.step(_line_search(problem, descent, smoothing), smoothing)
+Direction = Callable[[Any, np.ndarray], np.ndarray]  # −H⁻¹g where a walk stands
 
 
-def _next_step(
-    problem: Smooth,
-    found: Evaluation,
-    smoothing: Smoothing,
-    smallest: float,
-    moving: bool,
-    direction: Direction,
-) -> tuple[np.ndarray, float, Smoothing] | None:
-    """A direction, how steeply F_μ falls along it, and μ: this one or, where it has nothing left
-    to give, a smaller one about the dual point found. None when there is nothing left at all."""
+@dataclass
+class State:
+    """The walk, and the smoothing of its next step."""
+
+    walk: Any
+    smoothing: Smoothing
+    smallest: float  # the last μ
+    begun: bool = False
+    settled = False
+
+
+def begin(
+    problem: Smooth, v0: np.ndarray, mu: Smoothing, alpha0: Any = None, **known: Any
+) -> State:
+    """Where Newton's steps start: at v⁰, smoothed about α⁰ (or zero)."""
+    return State(problem.walk(v0, mu, alpha0, **known), mu, SMALLEST * mu.loss)
+
+
+def newton(problem: Smooth, s: State, direction: Direction, moving: bool = True) -> Engine:
+    """Minimise F_μ by Newton steps for μ = μ⁰, μ⁰/2, … until nothing is left to gain; the centre
+    of smoothing stays where it was unless `moving`."""
+    if not s.begun:
+        s.begun = True
+        yield s.walk.at
     while True:
-        if not _minimal(problem, found):
-            step = direction(problem, found.gradient, smoothing)
-            descent = -problem.inner(found.gradient, step)
-            if descent > NO_DESCENT * abs(found.value):
-                return step, descent, smoothing
-        if not problem.model.smoothed or smoothing.loss <= smallest:
+        at = s.walk.at
+        descent = _next_step(problem, s, direction, moving)
+        if descent is None:
+            if s.walk.at is not at:  # about another dual point, which may prove more
+                yield s.walk.at
+            return
+        t = _line_search(s.walk, descent, s.smoothing)
+        yield s.walk.step(t, s.smoothing)
+
+
+def _next_step(problem: Smooth, s: State, direction: Direction, moving: bool) -> float | None:
+    """Aim the walk, with the μ of now or, where it has nothing left to give, a smaller one about
+    the dual point found; how steeply F_μ falls there. None when nothing is left at all."""
+    while True:
+        at = s.walk.at
+        gap = at.objective - problem.estimate_bound(at)
+        if problem.suboptimality(at) > ENOUGH * gap:
+            step = direction(s.walk, at.gradient)
+            descent = -problem.inner(at.gradient, step)
+            if descent > NO_DESCENT * abs(at.value):
+                s.walk.aim(step)
+                return descent
+        if not problem.model.smoothed or s.smoothing.loss <= s.smallest:
             return None
         if moving:
-            problem.recentre(smoothing)
-        smoothing = Smoothing(*(FACTOR * mu for mu in smoothing))
-        found = problem.step(0.0, smoothing)
+            s.walk.recentre()
+        s.smoothing = Smoothing(*(FACTOR * mu for mu in s.smoothing))
+        s.walk.step(0.0, s.smoothing)
 
 
-def _minimal(problem: Smooth, found: Evaluation) -> bool:
-    """Whether F_μ not being minimal is a small part of the gap."""
-    gap = found.objective - problem.bound_now()
-    return problem.excess(problem.point, found) <= ENOUGH * gap
-
-
-def _line_search(problem: Smooth, descent: float, smoothing: Smoothing) -> float:
+def _line_search(walk: Walk, descent: float, smoothing: Smoothing) -> float:
     """The root of φ'(t), which is piecewise linear and never falls, from φ'(0) = −descent: Newton
     inside a bracket."""
     enough = LINE_EXACT * descent
     low, high, t = 0.0, np.inf, 1.0
     for _ in range(LINE_ROUNDS):
-        first, second = problem.slope(t, smoothing)
+        first, second = walk.slope(t, smoothing)
         if abs(first) <= enough:
             return t
         if first < 0.0:

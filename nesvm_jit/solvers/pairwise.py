@@ -8,9 +8,8 @@ import numpy as np
 
 from ..kernels.active_set import _newton_steps
 from ..kernels.pairwise import _dual_steps
-from ..models.base import Smoothing
-from ..models.kernel_problem import KernelProblem
-from .run import Run
+from ..problems.kernel import KernelProblem
+from .driver import Engine
 
 # a6a, C = 1 / 100 / 1000: 512 samples take 24 / 54 / 222 rounds, 1024 take 14 / 17 / 37; beyond
 # that a step costs more than it saves, the block K of the set no longer being near. The pairs of
@@ -23,32 +22,26 @@ WHOLE = 0.01  # where it is all rows
 STEPS = 20  # of pairs for each sample of the set before a Newton step is tried
 RIDGE = 1e-12  # on K_FF, for the largest diagonal entry
 PATIENCE = 50  # rounds without progress before f is computed anew, and again before the end
-EXACT = Smoothing(0.0, 0.0)
 
 
-def pairwise(problem: KernelProblem, alpha0: np.ndarray | None, run: Run) -> None:
-    """Maximise the dual from α⁰ until the run ends or rounding leaves nothing to gain."""
+def pairwise(problem: KernelProblem, alpha0: np.ndarray | None, tol: float) -> Engine:
+    """Maximise the dual from α⁰ until rounding leaves nothing to gain, or nothing to prove."""
     if alpha0 is not None:
         problem.place(alpha0 * problem.y)
     q = min(WORKING_SET if problem.n_rows > MANY else FEW, problem.n_rows)
     previous = np.empty(0, dtype=np.int64)
     best = np.full(3, np.inf)  # the least −D, P and violation
-    idle = 0  # rounds without a new one
+    idle = 0  # iterations without a new one
     while True:
-        found, dual = problem.current(), problem.dual_value(problem.beta, problem.f)
-        if problem.drifted(found[1].objective - dual):
+        at, dual = problem.current(), problem.dual_value(problem.beta, problem.f)
+        if problem.drifted(at, at.objective - dual):
             problem.place(problem.beta)
-            found = problem.current()
-        if problem.rows.finer is not None:
-            run.forget_bound(
-                np.zeros(problem.n_rows)
-            )  # what rounding takes off it grows with the rows that have a loss
-        if run.record(*found, EXACT, certify=True) or idle > 2 * PATIENCE:
-            return
-        if problem.coarse(found[1].objective, run.limits.tol):
+            at = problem.current()
+        yield at
+        if idle > 2 * PATIENCE or problem.coarse(at, tol):
             return
         previous, moved, violation = improve(problem, previous, q)
-        now = np.array([-dual, found[1].objective, violation])
+        now = np.array([-dual, at.objective, violation])
         idle = 0 if (now < best - 4.0 * np.finfo(float).eps * np.abs(now)).any() else idle + 1
         best = np.minimum(best, now)
         if not moved and idle > PATIENCE:

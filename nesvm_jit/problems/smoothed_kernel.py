@@ -10,16 +10,19 @@ squared.
 import numpy as np
 
 from ..kernels.sweep import HINGE, Rows
-from .base import Model, Smoothing
-from .curved import Curved, power_iteration
-from .kernel_problem import KernelProblem
-from .problem import DualPoint, Evaluation
+from ..models.base import Model, Smoothing
+from ..numerics.eigenvalues import power_iteration
+from .certificate import DualPoint
+from .evaluation import NO_SUMS, Evaluation
+from .kernel import KernelProblem
+from .lipschitz import Curved
 
 LITTLE = 1e-8  # of what the curvature of b could be, where no row is active
 
 
 class SmoothedKernel(Curved):
-    """A point to step from and F_μ there; `kernel` stands at the dual weights h of the point."""
+    """F_μ of a kernel machine. Kh is kept for the h of the last evaluation, where `kernel` stands;
+    of an older one it is computed again."""
 
     def __init__(self, kernel: KernelProblem, model: Model):
         super().__init__()
@@ -30,8 +33,6 @@ class SmoothedKernel(Curved):
         s = np.maximum(largest, 1.0) if self.bias else np.where(largest > 0.0, largest, 1.0)
         self.rows = Rows(kernel.y, kernel.c, s)
         self.n_variables = 2 * n + 1
-        self.centre, self.u = np.zeros(n), np.zeros(n)
-        self.point = self._step = np.zeros(self.n_variables)
 
     @property
     def passes(self) -> float:
@@ -57,17 +58,19 @@ class SmoothedKernel(Curved):
 
     # ------------------------------------------------------------ values
 
-    def evaluate(self, v: np.ndarray, smoothing: Smoothing) -> Evaluation:
-        """u, F_μ(v), ∇F_μ(v), P(v)."""
+    def at(self, v: np.ndarray, smoothing: Smoothing, centre: np.ndarray | None = None):
+        """u, F_μ(v), ∇F_μ(v), P(v), smoothed about the dual variables `centre`, or zero."""
         y, c, _ = self.rows
         beta, f, b = self.parts(v)
         r = 1.0 - y * (f + b)
         half = 0.5 * float(beta @ f)
+        u = None
         if self.model.loss == HINGE:
+            about = np.zeros(self.n_rows) if centre is None else centre
             scale = smoothing.loss * self.rows.s
-            self.u = np.clip(self.centre + r / scale, 0.0, 1.0)
-            h = c * y * self.u
-            smoothed = float(c @ (self.u * r - 0.5 * scale * (self.u - self.centre) ** 2))
+            u = np.clip(about + r / scale, 0.0, 1.0)
+            h = c * y * u
+            smoothed = float(c @ (u * r - 0.5 * scale * (u - about) ** 2))
             loss = float(c @ np.maximum(r, 0.0))
         else:
             h = 2.0 * c * y * r
@@ -76,40 +79,49 @@ class SmoothedKernel(Curved):
         gradient = np.concatenate(
             [beta - h, f - self.kernel.f, [-float(h.sum()) if self.bias else 0.0]]
         )
-        return Evaluation(half + smoothed, gradient, half + loss)
+        value, P = half + smoothed, half + loss
+        return Evaluation(v.copy(), smoothing, value, gradient, P, NO_SUMS, alpha=h * y, u=u)
 
     def _stand(self, h: np.ndarray) -> None:
         """Bring Kh up to date, afresh where much has changed."""
         changed = np.flatnonzero(h != self.kernel.beta)
         if 2 * len(changed) > np.count_nonzero(h):
             self.kernel.stand(h)
-        else:
+        elif len(changed):
             self.kernel.move(changed, h[changed])
 
-    def excess(self, v: np.ndarray, found: Evaluation) -> float:
-        """About what the gap owes to F_μ not being minimal at the point just evaluated."""
-        beta, f, b = self.parts(found.gradient)
-        excess = 0.5 * max(0.0, float(beta @ f))
-        return excess + abs(b) * max(1.0, abs(float(v[-1])))
+    def walk(
+        self, v: np.ndarray, smoothing: Smoothing, alpha: np.ndarray | None = None
+    ) -> "KernelWalk":
+        """Begin steps at v, smoothed about α or zero."""
+        centre = None
+        if alpha is not None:
+            centre = np.zeros(self.n_rows)
+            np.divide(alpha, self.rows.c, out=centre, where=self.rows.c > 0.0)
+        return KernelWalk(self, v, smoothing, centre)
 
     # ------------------------------------------------------------ bounds
 
-    def bound_now(self) -> float:
+    def suboptimality(self, at: Evaluation) -> float:
+        """About what the gap owes to F_μ not being minimal at the point."""
+        beta, f, b = self.parts(at.gradient)
+        found = 0.5 * max(0.0, float(beta @ f))
+        return found + abs(b) * max(1.0, abs(float(at.point[-1])))
+
+    def estimate_bound(self, at: Evaluation) -> float:
         """The dual value at h, which need not be feasible yet."""
+        self._stand(at.alpha * self.rows.y)
         return self.kernel.dual_value(self.kernel.beta, self.kernel.f)
 
-    def dual(self) -> DualPoint:
+    def bound(self, at: Evaluation) -> DualPoint:
         """The best feasible multiple of h, made feasible."""
         kernel = self.kernel
+        self._stand(at.alpha * self.rows.y)
         beta = kernel.feasible(kernel.beta)
         changed = np.flatnonzero(beta != kernel.beta)
         f = kernel.f.copy()
         kernel.rows.add(changed, beta[changed] - kernel.beta[changed], f)
         return kernel.scaled(beta, f)
-
-    def value_of(self, alpha: np.ndarray) -> DualPoint:
-        """A feasible α and its value, added up afresh."""
-        return self.kernel.value_of(alpha)
 
     def _steepest(self) -> float:
         return float((self.model.curvature(self.rows) * self._norms2).max(initial=0.0))
@@ -124,53 +136,65 @@ class SmoothedKernel(Curved):
 
         return power_iteration(apply, self.n_rows)
 
-    # ------------------------------------------------------------ steps
+    # ------------------------------------------------------------ curvature
 
-    def place(
-        self, v: np.ndarray, smoothing: Smoothing, alpha: np.ndarray | None = None
-    ) -> Evaluation:
-        """Start steps at v, smoothed about α (or zero)."""
-        self.point = v.copy()
-        self.centre = np.zeros(self.n_rows)
-        if alpha is not None:
-            np.divide(alpha, self.rows.c, out=self.centre, where=self.rows.c > 0.0)
-        return self.evaluate(self.point, smoothing)
+    def active(self, at: Evaluation) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that bend F_μ at the point, and the curvature of each."""
+        inside = np.flatnonzero((at.u > 0.0) & (at.u < 1.0) & (self.rows.c > 0.0))
+        scale = at.smoothing.loss * self.rows.s[inside]
+        return inside, self.rows.c[inside] / scale
+
+    def bias_curvature(self, smoothing: Smoothing) -> float:
+        """A little of what the curvature of b could be, for where no row bends F_μ."""
+        return LITTLE * float((self.rows.c / (smoothing.loss * self.rows.s)).sum())
+
+
+class KernelWalk:
+    """Steps of a kernel machine: where they have led, `at`, and the dual variables that F_μ is
+    smoothed about from now on."""
+
+    def __init__(
+        self,
+        problem: SmoothedKernel,
+        v: np.ndarray,
+        smoothing: Smoothing,
+        centre: np.ndarray | None,
+    ):
+        self.problem, self.centre = problem, centre
+        self.at = problem.at(v, smoothing, centre)
+        self._direction = np.zeros(problem.n_variables)
+
+    @property
+    def point(self) -> np.ndarray:
+        """Where the last step ended."""
+        return self.at.point
 
     def aim(self, direction: np.ndarray) -> None:
         """Choose the direction of the next step."""
-        self._step = direction
+        self._direction = direction.copy()
 
     def slope(self, t: float, smoothing: Smoothing) -> tuple[float, float]:
         """The first two derivatives of F_μ(point + t · direction) by t."""
-        y, c, s = self.rows
-        (_, f, b), (d, m, d_b) = self.parts(self.point), self.parts(self._step)
+        problem = self.problem
+        y, c, s = problem.rows
+        (_, f, b), (d, m, d_b) = problem.parts(self.point), problem.parts(self._direction)
         ym = y * (m + d_b)
         r = 1.0 - y * (f + b) - t * ym
         first, second = float(d @ f) + t * float(d @ m), float(d @ m)
-        if self.model.loss != HINGE:
+        if problem.model.loss != HINGE:
             return first - 2.0 * float((c * ym) @ r), second + 2.0 * float((c * ym) @ ym)
         steep = 1.0 / (smoothing.loss * s)
-        z = self.centre + r * steep
+        z = (0.0 if self.centre is None else self.centre) + r * steep
         bent = (z > 0.0) & (z < 1.0)
         first -= float((c * ym) @ np.clip(z, 0.0, 1.0))
         return first, second + float((c * steep * bent * ym) @ ym)
 
     def step(self, t: float, smoothing: Smoothing) -> Evaluation:
         """Go t along the direction."""
-        if t != 0.0:
-            self.point += t * self._step
-        return self.evaluate(self.point, smoothing)
+        point = self.point + t * self._direction if t != 0.0 else self.point
+        self.at = self.problem.at(point, smoothing, self.centre)
+        return self.at
 
-    def recentre(self, smoothing: Smoothing) -> None:
+    def recentre(self) -> None:
         """Smooth about the dual variables of the last step from now on."""
-        self.centre = self.u.copy()
-
-    def active(self, smoothing: Smoothing) -> tuple[np.ndarray, np.ndarray]:
-        """The rows that bend F_μ at the point, and the curvature of each."""
-        inside = np.flatnonzero((self.u > 0.0) & (self.u < 1.0) & (self.rows.c > 0.0))
-        scale = smoothing.loss * self.rows.s[inside]
-        return inside, self.rows.c[inside] / scale
-
-    def bias_curvature(self, smoothing: Smoothing) -> float:
-        """A little of what the curvature of b could be, for where no row bends F_μ."""
-        return LITTLE * float((self.rows.c / (smoothing.loss * self.rows.s)).sum())
+        self.centre = self.at.u

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse import vstack
 
-from .errors import InputError
-from .files.ondisk import OnDisk
-from .jit import one_blas_thread
-from .kernelised import budget_bytes, spec_of
-from .kernels.gram import gram
-from .matrix import Matrix, as_matrix, as_scipy, row_slice, shape, take_rows
-from .narrow import narrowed
-from .settings import Settings
+from ..errors import InputError
+from ..files.ondisk import OnDisk
+from ..jit import one_blas_thread
+from ..kernels.gram import gram
+from ..matrix import Matrix, as_matrix, as_scipy, row_slice, shape, take_rows
+from ..narrow import narrowed
+from ..settings import Settings
+from .kernel_matrix import budget_bytes, spec_of
 
 SINGULAR = 1e-12  # of the largest eigenvalue of K_L: directions below are left out
 BLOCK_CELLS = 1 << 22

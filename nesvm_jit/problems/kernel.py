@@ -7,11 +7,10 @@ without the box (LS-SVM), with Σβ = 0 where there is a bias: one β is a prima
 import numpy as np
 
 from ..kernels.sweep import HINGE, SQUARE
-from .base import Smoothing
+from ..models.base import UNSMOOTHED
+from .certificate import DualPoint
+from .evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from .kernel_rows import KernelRows
-from .problem import DualPoint, Evaluation
-
-__all__ = ["KernelProblem", "KernelRows"]
 
 DRIFT = 1e-3  # of the gap is what rounding in f may come to
 GROWN = 10.0  # times what a fresh f has
@@ -31,7 +30,7 @@ class KernelProblem:
         # with a loss cost; it is taken off every bound, so that K rounded to float32 certifies the
         # exact problem
         self._root = np.sqrt(np.abs(rows.diagonal()))
-        self._felt = float(np.linalg.norm(c * self._root))
+        self._most_felt = float(np.linalg.norm(c * self._root))  # where every row has a loss
         self._fresh = self._drift = 0.0  # ε ‖β∘√K_ii‖ of all that was added up, at first and now
 
     @property
@@ -67,20 +66,20 @@ class KernelProblem:
     def _rounding(self, beta: np.ndarray, indices: np.ndarray | slice = slice(None)) -> float:
         return float(self.rows.epsilon * np.linalg.norm(beta * self._root[indices]))
 
-    def coarse(self, objective: float, tol: float) -> bool:
+    def coarse(self, at: Evaluation, tol: float) -> bool:
         """Whether the rounding of K takes so much of this gap that it is hard to reach."""
-        raw = objective - self.dual_value(self.beta, self.f)
-        near, rounding = raw <= 2.0 * tol * objective, self._drift * self._uncertain
-        return self.rows.finer is not None and near and rounding > 0.5 * tol * objective
+        raw = at.objective - self.dual_value(self.beta, self.f)
+        near, rounding = raw <= 2.0 * tol * at.objective, self._drift * self._uncertain(at.felt)
+        return self.rows.finer is not None and near and rounding > 0.5 * tol * at.objective
 
-    @property
-    def _uncertain(self) -> float:
+    def _uncertain(self, felt: float) -> float:
         """What P, and D with ½‖β∘√K_ii‖, feel of rounding in f."""
-        return self._felt + 0.5 * float(np.linalg.norm(self.beta * self._root))
+        return felt + 0.5 * float(np.linalg.norm(self.beta * self._root))
 
-    def drifted(self, gap: float) -> bool:
+    def drifted(self, at: Evaluation, gap: float) -> bool:
         """Whether rounding in f, which was less once, may be felt in a gap P − D of this size."""
-        return self._drift * self._uncertain > DRIFT * gap and self._drift > GROWN * self._fresh
+        felt = self._drift * self._uncertain(at.felt)
+        return felt > DRIFT * gap and self._drift > GROWN * self._fresh
 
     def feasible(self, beta: np.ndarray) -> np.ndarray:
         """β inside its box and with Σβ = 0, as many entries as can be left as they are."""
@@ -106,26 +105,34 @@ class KernelProblem:
         """e = y − f, of the C-SVM's dual by β."""
         return self.y - self.f
 
-    def evaluate(self, v: np.ndarray, smoothing: Smoothing | None = None) -> Evaluation:
+    def at(self, v: np.ndarray) -> Evaluation:
         """P at any [β; b]; f is computed anew unless β is where the problem stands."""
         beta, b = self.split(v)
-        return self._evaluation(beta, self._f_of(beta), b)
+        return self._evaluation(v.copy(), self._f_of(beta), b)
 
     def _f_of(self, beta: np.ndarray) -> np.ndarray:
         return self.f if np.array_equal(beta, self.beta) else self.rows.times(beta)[0]
 
-    def current(self) -> tuple[np.ndarray, Evaluation]:
-        """The current β with the b that is best for it, and P there."""
+    def current(self) -> Evaluation:
+        """The current β with the b that is best for it, and P there; β is also its dual point, its
+        value less what rounding in f may feign."""
         b = self.best_bias() if self.bias else 0.0
-        return np.append(self.beta, b), self._evaluation(self.beta, self.f, b)
+        at = self._evaluation(np.append(self.beta, b), self.f, b)
+        value = self.dual_value(self.beta, self.f) - self._drift * self._uncertain(at.felt)
+        return at._replace(dual=DualPoint(value, self.beta * self.y))
 
-    def _evaluation(self, beta: np.ndarray, f: np.ndarray, b: float) -> Evaluation:
+    def bound(self, at: Evaluation) -> DualPoint:
+        """The dual point of an evaluation of where the problem stood."""
+        assert at.dual is not None
+        return at.dual
+
+    def _evaluation(self, v: np.ndarray, f: np.ndarray, b: float) -> Evaluation:
         r = 1.0 - self.y * (f + b)
         loss = np.maximum(r, 0.0) if self.loss == HINGE else r * r
         slope = (r > -SLACK * self._drift * self._root) if self.loss == HINGE else 2.0 * r
-        self._felt = float(np.linalg.norm(self.c * self._root * slope))
-        value = 0.5 * float(beta @ f) + float(self.c @ loss)
-        return Evaluation(value, self.y - f, value)
+        felt = float(np.linalg.norm(self.c * self._root * slope))
+        value = 0.5 * float(v[:-1] @ f) + float(self.c @ loss)
+        return Evaluation(v, UNSMOOTHED, value, NO_GRADIENT, value, NO_SUMS, felt=felt)
 
     def dual_value(self, beta: np.ndarray, f: np.ndarray) -> float:
         """D at β, given f = Kβ."""
@@ -134,11 +141,6 @@ class KernelProblem:
             used = self.c > 0.0
             value -= float((beta[used] ** 2 / (4.0 * self.c[used])).sum())
         return value
-
-    def dual(self) -> DualPoint:
-        """The current β as a dual point, its value less what rounding in f may feign."""
-        value = self.dual_value(self.beta, self.f) - self._drift * self._uncertain
-        return DualPoint(value, self.beta * self.y)
 
     def scaled(self, beta: np.ndarray, f: np.ndarray) -> DualPoint:
         """The best multiple of a feasible β, given f = Kβ."""
@@ -150,17 +152,18 @@ class KernelProblem:
         if self.loss == HINGE:
             share = float((np.abs(beta[used]) / self.c[used]).max(initial=0.0))
             t = min(t, 1.0 / share) if share > 0.0 else 0.0
-        rounding = t * max(self._drift, self._rounding(beta)) * self._uncertain
+        rounding = t * max(self._drift, self._rounding(beta)) * self._uncertain(self._most_felt)
         alpha = t * beta * self.y
         if self.loss == HINGE:
             alpha = np.minimum(alpha, self.c)
         return DualPoint(t * gain - 0.5 * t * t * square - rounding, alpha)
 
-    def value_of(self, alpha: np.ndarray) -> DualPoint:
-        """A feasible α and its value, f computed anew unless it is where the problem stands."""
+    def value_of(self, alpha: np.ndarray, at: Evaluation) -> DualPoint:
+        """A feasible α and its value beside P of this evaluation, f computed anew unless α is where
+        the problem stands."""
         beta = alpha * self.y
-        value = self.dual_value(beta, self._f_of(beta)) - self._rounding(beta) * self._uncertain
-        return DualPoint(value, alpha)
+        value = self.dual_value(beta, self._f_of(beta))
+        return DualPoint(value - self._rounding(beta) * self._uncertain(at.felt), alpha)
 
     def best_bias(self) -> float:
         """The b of least loss at f.

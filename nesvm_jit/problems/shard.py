@@ -1,7 +1,7 @@
-"""Rows with their labels and costs, and what a solver remembers of each of them.
+"""A shard: rows with their labels and costs, and what a walk remembers of each of them.
 
 All sums over rows are made here, block by block. A problem asks for sums and never sees a row: its
-rows may be in memory, on disk, or parts of them in other processes.
+rows may be in memory, on disk, or in several processes, a shard in each.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,11 +21,9 @@ from ..kernels.line import Margins, _slope, _step, line_parts
 from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
 from ..matrix import Matrix
-from .base import Model
+from ..models.base import Model
 from .blocks import Blocks, Resident, block_size
 from .sums import Curvature, Facts, Sums
-
-_STATE = ("margins", "centre", "weight", "curvature")
 
 
 class View(NamedTuple):
@@ -37,8 +35,20 @@ class View(NamedTuple):
     margins: Margins | None
 
 
-class Part:
-    """Rows of one process. Dual points are arrays with a number for each row."""
+class Memory(NamedTuple):
+    """What a walk remembers of every row: its margin, that of the direction, the centre of
+    smoothing, its dual weight c y u, and its curvature."""
+
+    margins: np.ndarray
+    direction: np.ndarray
+    centre: np.ndarray
+    weight: np.ndarray
+    curvature: np.ndarray
+
+
+class Shard:
+    """Rows of one process. Vectors with a number for each row are arrays here; a problem hands
+    them about and does not look into them."""
 
     def __init__(
         self, data: Blocks, y: np.ndarray, c: np.ndarray, model: Model, bias: bool
@@ -51,11 +61,11 @@ class Part:
         self._chunks = chunk_count(self._block.rows, 1)
         self._views: list[View] | None = None
         self._u: np.ndarray | None = None
-        self._room: tuple[np.ndarray, ...] | None = None  # f, m, centre, weight, curvature
+        self._memory: Memory | None = None
         # those on disk are too many to keep what only single precision asks for
         keeps_norms = data.resident or data.dtype == np.float32
         self._norms2 = np.empty(self.n_rows) if keeps_norms else None
-        self._rooms: dict[Any, np.ndarray] = {}
+        self._workspaces: dict[Any, np.ndarray] = {}
         self.facts = self._learn()
 
     # ------------------------------------------------------------ views of rows
@@ -89,8 +99,8 @@ class Part:
 
     def _view(self, X: Any, at: slice) -> View:
         margins = None
-        if self._room is not None:
-            margins = Margins(1.0 / self._s[at], *(a[at] for a in self._room))
+        if self._memory is not None:
+            margins = Margins(1.0 / self._s[at], *(a[at] for a in self._memory))
         return View(X, at, self._rows(at), margins)
 
     def _without_data(self) -> Iterator[View]:
@@ -139,12 +149,22 @@ class Part:
         """The u of every row at (w, b), and the sums that follow."""
         if self._u is None:
             self._u = np.zeros(self.n_rows)
-        ascent, sums = np.zeros(self.n_features), np.zeros(4)
+        dual_weights, sums = np.zeros(self.n_features), np.zeros(4)
         loss = self.model.loss
         for k, (X, at, rows, _) in enumerate(self._blocks()):
-            sums += _sweep(X, rows, w, b, mu, loss, self._u[at], self._work, ascent, k > 0)
-        smoothed, true, total, ascent_b = sums.tolist()
-        return Sums(smoothed, true, total, ascent_b, 1.0, ascent)
+            sums += _sweep(X, rows, w, b, mu, loss, self._u[at], self._work, dual_weights, k > 0)
+        smoothed, true, total, imbalance = sums.tolist()
+        return Sums(smoothed, true, total, imbalance, 1.0, dual_weights)
+
+    def margins_at(self, w: np.ndarray, b: float) -> np.ndarray:
+        """x_i·w + b of every row, as a new vector."""
+        out = np.empty(self.n_rows)
+        self._fill_margins(w, b, out)
+        return out
+
+    def _fill_margins(self, w: np.ndarray, b: float, out: np.ndarray) -> None:
+        for X, at, _, _ in self._blocks():
+            _margins(X, w, b, self._chunks, out[at])
 
     def spread(self, v: np.ndarray, b: float) -> tuple[np.ndarray, float]:
         """Σ d_i (x_i·v + b) x_i and Σ d_i (x_i·v + b) for the curvature d of the model."""
@@ -159,30 +179,29 @@ class Part:
 
     # ------------------------------------------------------------ steps along directions
 
-    def _make_room(self) -> None:
-        if self._room is None:
-            self._room = tuple(np.zeros(self.n_rows) for _ in range(5))
+    @property
+    def _walk(self) -> Memory:
+        """The memory of a walk, made when one begins."""
+        if self._memory is None:
+            self._memory = Memory(*(np.zeros(self.n_rows) for _ in Memory._fields))
             self._line = line_parts(self._work.parts.shape[0])
             self._keep_views()
+        return self._memory
 
-    def place(self, w: np.ndarray, b: float, known: bool = False) -> None:
-        """Go to (w, b), whose margins may be known: all u are zero, smoothed about zero."""
-        self._make_room()
-        assert self._room is not None
-        if not known:
-            self._into_margins(w, b, which=0)
-        for a in self._room[1:4]:
+    def place(self, w: np.ndarray, b: float, margins: np.ndarray | None = None) -> None:
+        """Begin a walk at (w, b), whose margins may be known: all u are zero, smoothed about
+        zero."""
+        walk = self._walk
+        if margins is None:
+            self._fill_margins(w, b, walk.margins)
+        else:
+            walk.margins[:] = margins
+        for a in (walk.direction, walk.centre, walk.weight):
             a[:] = 0.0
 
     def aim(self, w: np.ndarray, b: float) -> None:
         """Choose the direction of the next step: one pass for its margins."""
-        self._into_margins(w, b, which=1)
-
-    def _into_margins(self, w: np.ndarray, b: float, which: int) -> None:
-        self._make_room()
-        assert self._room is not None
-        for X, at, _, _ in self._blocks():
-            _margins(X, w, b, self._chunks, self._room[which][at])
+        self._fill_margins(w, b, self._walk.direction)
 
     def slope(self, t: float, mu: float) -> tuple[float, float]:
         """The first two derivatives by t of Σ c h_μ along the direction."""
@@ -200,63 +219,47 @@ class Part:
             )
             sums += found
             largest = max(largest, top)
-        smoothed, true, total, ascent_b = sums.tolist()
-        return Sums(smoothed, true, total, ascent_b, largest, change)
+        smoothed, true, total, imbalance = sums.tolist()
+        return Sums(smoothed, true, total, imbalance, largest, change)
 
     def centre_on(self, alpha: np.ndarray) -> None:
         """Smooth about this dual point."""
-        assert self._room is not None
-        centre = self._room[2]
+        centre = self._walk.centre
         for lo, hi in self._bounds:
             at = slice(lo, hi)
             np.divide(alpha[at], self._c[at], out=centre[at], where=self._c[at] > 0.0)
-
-    def margins(self) -> np.ndarray:
-        """x_i·w + b of every row, where the last step ended."""
-        assert self._room is not None
-        return self._room[0]
-
-    def loss_at(self, w: np.ndarray, b: float) -> float:
-        """Σ c loss at (w, b), whose margins are then known."""
-        self._into_margins(w, b, which=0)
-        return self.reduced(_loss_at, (self.margins(),), (self.model.loss,))
 
     # ------------------------------------------------------------ curvature where steps ended
 
     def weight_of_curvature(self) -> float:
         """Σ d_i ‖x_i‖²."""
-        return self.reduced(_product, (self._curvature, self._norms2))
-
-    @property
-    def _curvature(self) -> np.ndarray:
-        assert self._room is not None
-        return self._room[4]
+        return self.reduce(_product, (self._walk.curvature, self._norms2))
 
     def hessian(self, dtype: type) -> Curvature:
         """Σ d_i x_i x_iᵀ, rows multiplied in this precision."""
         p = self.n_features
-        if dtype not in self._rooms:
-            self._rooms[dtype] = hessian_rooms(self._block, dtype)
-        if "parts" not in self._rooms:
-            self._rooms["parts"] = hessian_parts(self._block)
-            self._rooms["H"] = np.zeros((p, p))
-        H, parts, rooms = (self._rooms[k] for k in ("H", "parts", dtype))
+        if dtype not in self._workspaces:
+            self._workspaces[dtype] = hessian_rooms(self._block, dtype)
+        if "parts" not in self._workspaces:
+            self._workspaces["parts"] = hessian_parts(self._block)
+            self._workspaces["H"] = np.zeros((p, p))
+        H, parts, rooms = (self._workspaces[k] for k in ("H", "parts", dtype))
         column = np.zeros(p) if self.bias else None
         for k, (X, at, _, _) in enumerate(self._blocks()):
-            d = self._curvature[at]
+            d = self._walk.curvature[at]
             _hessian(X, d, parts, rooms, k > 0, H)
             if column is not None:
                 _accumulate(X, d, self._work.parts, column, k > 0)
         return Curvature(H, column, self._total_curvature())
 
     def _total_curvature(self) -> float:
-        return self.reduced(_total, (self._curvature,)) if self.bias else 0.0
+        return self.reduce(_total, (self._walk.curvature,)) if self.bias else 0.0
 
     def hessian_times(self, v: np.ndarray) -> np.ndarray:
         """Σ d_i (x_i·v) x_i."""
         out = np.zeros(self.n_features)
         for k, (X, at, _, _) in enumerate(self._blocks()):
-            _hessian_times(X, self._curvature[at], v, self._work.parts, out, k > 0)
+            _hessian_times(X, self._walk.curvature[at], v, self._work.parts, out, k > 0)
         return out
 
     def hessian_diagonal(self) -> Curvature:
@@ -264,7 +267,7 @@ class Part:
         out = np.zeros(self.n_features)
         column = np.zeros(self.n_features) if self.bias else None
         for k, (X, at, _, _) in enumerate(self._blocks()):
-            d = self._curvature[at]
+            d = self._walk.curvature[at]
             _hessian_diagonal(X, d, self._work.parts, out, k > 0)
             if column is not None:
                 _accumulate(X, d, self._work.parts, column, k > 0)
@@ -274,25 +277,25 @@ class Part:
 
     def swept(self) -> np.ndarray:
         """α = c∘u of the last sweep."""
-        return self.mapped(_times_cost, (self._u,))
+        return self.map(_times_cost, (self._u,))
 
     def stepped(self, t: float = 1.0) -> np.ndarray:
-        """t α, where α = c∘u of the last step."""
-        assert self._room is not None
-        return self.mapped(_times_label, (self._room[3],), (t,))
+        """t α, where α = c∘u of the last step, inside its box also where rounding would lead out
+        of it."""
+        return self.map(_times_label, (self._walk.weight,), (t, self.model.loss))
 
-    def direction(self, alpha: np.ndarray) -> np.ndarray:
+    def dual_weights(self, alpha: np.ndarray) -> np.ndarray:
         """Σ α_i y_i x_i."""
         out = np.zeros(self.n_features)
         for k, (X, at, rows, _) in enumerate(self._blocks()):
             _accumulate(X, alpha[at] * rows.y, self._work.parts, out, k > 0)
         return out
 
-    def collected(self, vector: Any) -> np.ndarray:
+    def collect(self, vector: Any) -> np.ndarray:
         """A vector with a number for each row, as an array."""
         return vector
 
-    def dealt(self, vector: np.ndarray) -> Any:
+    def deal(self, vector: np.ndarray) -> Any:
         """An array with a number for each row, as a vector."""
         return vector
 
@@ -300,18 +303,18 @@ class Part:
 
     def state(self) -> dict[str, np.ndarray]:
         """What steps have left at every row: not the direction, which the next one chooses."""
-        assert self._room is not None
-        return dict(zip(_STATE, (a for k, a in enumerate(self._room) if k != 1), strict=True))
+        known = self._walk._asdict()
+        del known["direction"]
+        return known
 
     def restore(self, state: dict[str, np.ndarray]) -> None:
         """Go to where these steps have led."""
-        self._make_room()
         for name, array in self.state().items():
             array[:] = state[name]
 
     # ------------------------------------------------------------ functions of blocks
 
-    def mapped(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> np.ndarray:
+    def map(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> np.ndarray:
         """function(rows, *vectors, *numbers) of every block, as one vector."""
         out = np.empty(self.n_rows)
         for lo, hi in self._bounds:
@@ -319,7 +322,7 @@ class Part:
             out[at] = function(self._rows(at), *(v[at] for v in vectors), *numbers)
         return out
 
-    def reduced(
+    def reduce(
         self, function: Callable, vectors: tuple, numbers: tuple = (), by: Any = None
     ) -> Any:
         """The sum of function(rows, *vectors, *numbers) over all blocks, or what `by` makes of
@@ -337,7 +340,8 @@ def loss_of(rows: Rows, r: np.ndarray, loss: int) -> float:
     return float(rows.c @ (np.maximum(r, 0.0) if loss == HINGE else r * r))
 
 
-def _loss_at(rows: Rows, f: np.ndarray, loss: int) -> float:
+def loss_at(rows: Rows, f: np.ndarray, loss: int) -> float:
+    """Σ c loss at these margins."""
     return loss_of(rows, 1.0 - rows.y * f, loss)
 
 
@@ -345,8 +349,9 @@ def _times_cost(rows: Rows, u: np.ndarray) -> np.ndarray:
     return rows.c * u
 
 
-def _times_label(rows: Rows, weight: np.ndarray, t: float) -> np.ndarray:
-    return rows.y * weight * t
+def _times_label(rows: Rows, weight: np.ndarray, t: float, loss: int) -> np.ndarray:
+    alpha = rows.y * weight * t
+    return np.minimum(alpha, rows.c) if loss == HINGE else alpha
 
 
 def _total(rows: Rows, d: np.ndarray) -> float:

@@ -1,12 +1,9 @@
 """What gradient methods ask of a smoothed problem: a Lipschitz constant and an inner product."""
 
-from typing import Any
-
 import numpy as np
 
-from .base import Model, Smoothing
+from ..models.base import Model, Smoothing
 
-POWER_ROUNDS = 100
 POWER_MARGIN = 1.01  # power iteration comes from below; the descent test guards what is left
 
 
@@ -43,17 +40,3 @@ class Curved:
     def _largest_eigenvalue(self) -> float:
         """λ_max of Σ d_i x_i x_iᵀ, rows with their 1 for the bias."""
         raise NotImplementedError
-
-
-def power_iteration(apply: Any, n: int) -> float:
-    """λ_max of a symmetric semidefinite matrix, from below."""
-    v = np.random.default_rng(0).random(n) + 0.5
-    eigenvalue = 0.0
-    for _ in range(POWER_ROUNDS):
-        v /= max(np.linalg.norm(v), np.finfo(float).tiny)
-        image = apply(v)
-        before, eigenvalue = eigenvalue, float(v @ image)
-        if eigenvalue - before <= 1e-4 * eigenvalue:
-            break
-        v[:] = image
-    return eigenvalue

@@ -1,4 +1,4 @@
-"""What a pass over rows adds up; the sums of two parts can be joined."""
+"""What a pass over rows adds up; the sums of two shards can be joined."""
 
 from typing import Any, NamedTuple
 
@@ -6,24 +6,24 @@ import numpy as np
 
 
 class Sums(NamedTuple):
-    """Σ c h_μ, Σ c h, Σ c u, Σ c y u, the largest u, and the vector Σ c y u x, or its change."""
+    """With α = c∘u: Σ c h_μ, Σ c h, Σ α, Σ α y, the largest u, and Σ α y x or its change."""
 
     smoothed: float
     loss: float
     total: float
-    ascent_b: float
+    imbalance: float
     largest: float
-    ascent: np.ndarray
+    dual_weights: np.ndarray
 
     def joined(self, other: "Sums") -> "Sums":
-        """Those of both parts together."""
+        """Those of both shards together."""
         return Sums(
             self.smoothed + other.smoothed,
             self.loss + other.loss,
             self.total + other.total,
-            self.ascent_b + other.ascent_b,
+            self.imbalance + other.imbalance,
             max(self.largest, other.largest),
-            self.ascent + other.ascent,
+            self.dual_weights + other.dual_weights,
         )
 
 
@@ -35,7 +35,7 @@ class Curvature(NamedTuple):
     total: float
 
     def joined(self, other: "Curvature") -> "Curvature":
-        """That of both parts together."""
+        """That of both shards together."""
         column = None if self.column is None else self.column + other.column
         return Curvature(self.H + other.H, column, self.total + other.total)
 
@@ -52,7 +52,7 @@ class Facts(NamedTuple):
     largest_cost: float
 
     def joined(self, other: "Facts") -> "Facts":
-        """Those of both parts together."""
+        """Those of both shards together."""
         return Facts(
             self.rows + other.rows,
             self.curvature + other.curvature,

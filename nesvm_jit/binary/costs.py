@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from .errors import InputError
-from .matrix import as_vector
-from .settings import one_of, positive
+from ..errors import InputError
+from ..matrix import as_vector
+from ..settings import one_of, positive
 
 
 def costs(C, y: np.ndarray, classes: np.ndarray, sample_weight, class_weight) -> np.ndarray:

@@ -1,0 +1,1 @@
+"""One binary problem, from checked input to a certified `Solution`."""

@@ -1,0 +1,41 @@
+"""What a solved problem is: the machine, and how far it can be from the best one."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.sums import margins
+from ..matrix import as_matrix, shape
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A solved problem and its certificate: dual_objective ≤ optimum ≤ objective."""
+
+    w: np.ndarray | None  # of a linear machine
+    beta: np.ndarray | None  # of a kernel machine: f(x) = Σ β_i k(x_i, x) + b
+    b: float
+    objective: float  # the true, non-smooth primal objective at (w, b) or (β, b)
+    dual_objective: float  # the value of the feasible dual point `alpha`
+    alpha: np.ndarray
+    gap: float  # (objective − dual_objective) / objective
+    certified: bool  # gap ≤ tol
+    n_iter: int
+    status: str  # converged, iteration_limit, time_limit, interrupted
+    solver: str  # the engine that finished
+    why: str  # it was chosen
+    model: str
+    margins: np.ndarray  # x_i·w + b of every training row
+    history: dict[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
+
+    def decision_function(self, X) -> np.ndarray:
+        """Xw + b, of a linear machine."""
+        if self.w is None:
+            raise InputError(
+                "a kernel machine decides through `train`, which keeps the rows it needs"
+            )
+        X = as_matrix(X)
+        if shape(X)[1] != len(self.w):
+            raise InputError(f"X must have {len(self.w)} columns, got {shape(X)[1]}")
+        return margins(X, self.w, self.b)

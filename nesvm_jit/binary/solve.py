@@ -1,0 +1,110 @@
+"""`nesvm_jit.solve`: one binary problem, checked at the edge, solved and certified."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..files.ondisk import OnDisk
+from ..jit import one_blas_thread
+from ..kept import data_of, opened
+from ..matrix import Matrix, as_matrix, as_vector, shape
+from ..models import MODELS
+from ..problems.linear import LinearProblem
+from ..problems.shard import Shard
+from ..problems.streamed import Streamed
+from ..settings import Settings
+from .costs import costs
+from .kernel import solve_kernel
+from .linear import solve_linear, solve_problem
+from .solution import Solution
+from .start import Start
+
+
+def solve(
+    X: Any,
+    y: Any,
+    model: str = "csvm",
+    kernel: str = "linear",
+    C: float = 1.0,
+    bias: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-3,
+    *,
+    sample_weight: Any = None,
+    class_weight: Mapping[float, float] | str | None = None,
+    w0: Any = None,
+    b0: float = 0.0,
+    w_star: Any = None,
+    b_star: float = 0.0,
+    alpha0: Any = None,
+    **settings: Any,
+) -> Solution:
+    """Minimise R(w) + Σ c_i loss(1 − y_i(x_i·w + b)) for labels y of −1 and +1, or its kernel form.
+
+    c_i is C times the weight of the sample and of its class (a mapping from ±1, or "balanced").
+    All other settings, with what they mean, are the fields of `nesvm_jit.Settings`.
+    """
+    checked = Settings(model, kernel, C, bias, solver, tol, **settings)
+    given = any(v is not None for v in (w0, w_star, alpha0)) or b0 != 0.0 or b_star != 0.0
+    if kernel != "linear" and given:
+        raise InputError("w0, b0, w_star, b_star and alpha0 are for linear machines")
+    if kernel != "linear" and checked.checkpoint is not None:
+        raise InputError("checkpoint is for linear machines here, and for all machines in `train`")
+    X = as_matrix(X)
+    n, p = shape(X)
+    if n == 0:
+        raise InputError("X must have at least one row of each class")
+    y = _labels(y, n)
+    c = _costs(C, y, sample_weight, class_weight)
+    start = Start(w0, b0, w_star, b_star, alpha0)
+
+    def data() -> list:
+        alpha = None if alpha0 is None else as_vector("alpha0", alpha0, n)
+        return data_of(X, y, c, *start.points(p, bias), alpha)
+
+    with opened(checked, data) as checkpoint:
+        slot = None if checkpoint is None else checkpoint.slot(0)
+        return solve_checked(X, y, c, checked, replace(start, slot=slot))
+
+
+def solve_checked(
+    X: Matrix | OnDisk,
+    y: np.ndarray,
+    c: np.ndarray,
+    settings: Settings,
+    start: Start | None = None,
+) -> Solution:
+    """`solve` for data that have been checked, with the cost of every row."""
+    start = start or Start()
+    with one_blas_thread():
+        if settings.approx is not None:
+            raise InputError("approx is for `train`, which keeps the landmarks")
+        if isinstance(X, OnDisk):
+            shard = Shard(Streamed(X), y, c, MODELS[settings.model](), settings.bias)
+            return solve_problem(LinearProblem(shard), settings, start)
+        if settings.kernel == "linear":
+            return solve_linear(X, y, c, settings, start)
+        return solve_kernel(X, y, c, settings)
+
+
+# ---------------------------------------------------------------- the public edge
+
+
+def _labels(y, n: int) -> np.ndarray:
+    y = as_vector("y", y, n)
+    if not (np.abs(y) == 1.0).all():
+        raise InputError("y must hold -1 and +1 only")
+    if n == 0 or (y == y[0]).all():
+        raise InputError("y must hold both classes, -1 and +1")
+    return y
+
+
+def _costs(C, y: np.ndarray, sample_weight, class_weight) -> np.ndarray:
+    """c_i = C · class weight · sample weight."""
+    c = costs(C, y, np.array([-1.0, 1.0]), sample_weight, class_weight)
+    if not all(c[y == k].any() for k in (-1.0, 1.0)):
+        raise InputError("each class must have a positive, finite weight")
+    return c

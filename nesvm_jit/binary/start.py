@@ -1,0 +1,49 @@
+"""Where a solver starts."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..checkpoint import Slot
+from ..errors import InputError
+from ..matrix import as_number, as_vector
+
+FARTHEST = 1e50  # of an entry of w⁰ or w⋆
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a linear solver starts and the prox-centre of the paper's methods; zero by default.
+    α⁰, a dual point, is what newton and coordinate start from best. The slot is where its state
+    is saved; one that was is taken up."""
+
+    w0: Any = None
+    b0: float = 0.0
+    w_star: Any = None
+    b_star: float = 0.0
+    alpha0: Any = None
+    slot: Slot | None = None
+
+    def of_features(self, kept: np.ndarray, p: int) -> "Start":
+        """The same start for some of the p features."""
+        w0, w_star = (
+            None if w is None else as_vector(name, w, p)[kept]
+            for name, w in (("w0", self.w0), ("w_star", self.w_star))
+        )
+        return replace(self, w0=w0, w_star=w_star)
+
+    def points(self, p: int, bias: bool) -> tuple[np.ndarray, np.ndarray]:
+        """[w⁰; b⁰] and [w⋆; b⋆], checked."""
+        return (
+            _point("w0", self.w0, as_number("b0", self.b0), p, bias),
+            _point("w_star", self.w_star, as_number("b_star", self.b_star), p, bias),
+        )
+
+
+def _point(name: str, w, b: float, p: int, bias: bool) -> np.ndarray:
+    """[w; b], zero by default."""
+    w = as_vector(name, 0.0 if w is None else w, p)
+    if max(np.abs(w).max(initial=0.0), abs(b)) > FARTHEST:
+        raise InputError(f"{name} and its bias must be within {FARTHEST:g} of zero")
+    return np.append(w, b) if bias else w.copy()

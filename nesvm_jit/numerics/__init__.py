@@ -1,0 +1,1 @@
+"""Plain linear algebra: it knows nothing of machines."""

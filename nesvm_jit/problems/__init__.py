@@ -1,0 +1,1 @@
+"""Models on data: values, gradients, steps, kernel matrices, and the certificate of all of them."""

@@ -1,0 +1,194 @@
+"""The certificate: feasible dual points made of evaluations, and what they are worth.
+
+For any feasible α the dual value D(α) is a lower bound of the optimum:
+
+    C-SVM   Σα − ½‖Σ α_i y_i x_i‖²                          0 ≤ α ≤ c
+    LP-SVM  Σα                                              0 ≤ α ≤ c and ‖Σ α_i y_i x_i‖_∞ ≤ 1
+    LS-SVM  Σ(α − α²/(4c)) − ½‖Σ α_i y_i x_i‖²
+
+and with a free bias Σ α_i y_i = 0 in all three. An evaluation holds an α that need not be feasible:
+it is balanced, then scaled by the best multiple. Vectors with a number for each row are where a
+shard keeps them; they are reached by functions of blocks of rows, so that they may be elsewhere.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from ..kernels.sweep import HINGE, Rows
+from ..models.base import Model
+
+
+class DualPoint(NamedTuple):
+    """A feasible α and its value, a lower bound of the optimum."""
+
+    value: float
+    alpha: Any  # a vector where the shard keeps them
+
+
+class DualSums(NamedTuple):
+    """What the value of α is made of: Σ α_i, Σ α_i²/(4c_i) (which the hinge's dual does not have),
+    and the dual weights Σ α_i y_i x_i."""
+
+    total: float
+    squares: float
+    weights: np.ndarray
+
+
+class Vectors(Protocol):
+    """Where vectors with a number for each row are kept."""
+
+    model: Model
+    bias: bool
+    facts: Any
+
+    def map(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> Any:
+        """function(rows, *vectors, *numbers) of every block, as one vector."""
+
+    def reduce(
+        self, function: Callable, vectors: tuple, numbers: tuple = (), by: Any = None
+    ) -> Any:
+        """Its sum over all blocks, or what `by` makes of two of them."""
+
+    def dual_weights(self, alpha: Any) -> np.ndarray:
+        """Σ α_i y_i x_i: one pass over the rows."""
+
+
+def best_multiple(model: Model, sums: DualSums, share: float) -> tuple[float, float]:
+    """The value of the best feasible multiple tα of an α whose largest α/c is `share`, and t."""
+    most = 1.0 / share if share > 0.0 else 0.0
+    value, t = model.dual_value(sums.total, sums.squares, sums.weights, most)
+    return float(value), t
+
+
+def scaled(shard: Vectors, alpha: Any, sums: DualSums) -> DualPoint:
+    """The best feasible multiple of a balanced α."""
+    share = shard.reduce(_largest_share, (alpha,), by=max)
+    value, t = best_multiple(shard.model, sums, share)
+    how = (t, shard.model.loss)
+    return DualPoint(value, alpha if t == 1.0 else shard.map(_multiple, (alpha,), how))
+
+
+def sums_of(shard: Vectors, alpha: Any, weights: np.ndarray) -> DualSums:
+    """The sums of an α whose dual weights are known."""
+    if shard.model.loss == HINGE:
+        return DualSums(shard.reduce(_total, (alpha,)), 0.0, weights)
+    total, squares = shard.reduce(_total_and_squares, (alpha,)).tolist()
+    return DualSums(total, squares, weights)
+
+
+def balanced_and_scaled(shard: Vectors, alpha: Any) -> tuple[DualPoint, int]:
+    """The best of a few feasible points near α for a problem with a bias, and how many passes over
+    the rows that took."""
+    points = balanced(shard, alpha)
+    weights = [shard.dual_weights(a) for a in points]
+    found = []
+    for t in (0.0, 0.5, 1.0) if len(points) == 2 else (0.0,):
+        # everything between two feasible points is feasible
+        a = _between_points(shard, points, t)
+        between = (1.0 - t) * weights[0] + t * weights[-1]
+        found.append(scaled(shard, a, sums_of(shard, a, between)))
+    return max(found, key=lambda point: point.value), len(points)
+
+
+def balanced(shard: Vectors, alpha: Any) -> list[Any]:
+    """Dual points near α with Σ α_i y_i = 0, as a free bias demands.
+
+    In the box 0 ≤ α ≤ c two points: the heavier class scaled down, and the imbalance made up by
+    entries inside their bounds, where the dual is flat, as far as they can. Without a box the
+    nearest point in the metric of the dual, Σ(Δα)²/(4c).
+    """
+    imbalance = shard.reduce(imbalance_of, (alpha,))
+    if shard.model.loss != HINGE:
+        return [shard.map(_shifted, (alpha,), (imbalance / shard.facts.costs,))]
+    if imbalance == 0.0:
+        return [alpha]
+    heavy = 1.0 if imbalance > 0 else -1.0
+    total = shard.reduce(_total_slack, (alpha,), (heavy,))
+    share = abs(imbalance) / total if total > abs(imbalance) else 1.0
+    moved = shard.map(_moved, (alpha,), (heavy, share))
+    return [_lower_class(shard, alpha, heavy), _lower_class(shard, moved, heavy)]
+
+
+def dual_of_margins(rows: Rows, f: np.ndarray, centre: np.ndarray, mu: float, loss: int):
+    """α = c∘u at margins f, the hinge smoothed by μ about the dual point `centre`."""
+    r = 1.0 - rows.y * f
+    if loss != HINGE:
+        return 2.0 * rows.c * r
+    about = np.divide(centre, rows.c, out=np.zeros(len(f)), where=rows.c > 0.0)
+    return rows.c * np.clip(about + r / (mu * rows.s), 0.0, 1.0)
+
+
+def imbalance_of(rows: Rows, alpha: np.ndarray) -> float:
+    """Σ α_i y_i."""
+    return float(alpha @ rows.y)
+
+
+def no_dual_point(rows: Rows) -> np.ndarray:
+    """α = 0."""
+    return np.zeros(len(rows.y))
+
+
+def _between_points(shard: Vectors, points: list[Any], t: float) -> Any:
+    if t in (0.0, 1.0):
+        return points[0] if t == 0.0 else points[-1]
+    return shard.map(_between, (points[0], points[-1]), (t,))
+
+
+def _between(rows: Rows, a: np.ndarray, b: np.ndarray, t: float) -> np.ndarray:
+    return (1.0 - t) * a + t * b
+
+
+def _multiple(rows: Rows, alpha: np.ndarray, t: float, loss: int) -> np.ndarray:
+    """tα, inside its box also where rounding would lead out of it."""
+    return np.minimum(t * alpha, rows.c) if loss == HINGE else t * alpha
+
+
+def _largest_share(rows: Rows, alpha: np.ndarray) -> float:
+    shares = np.zeros(len(alpha))
+    return float(np.divide(alpha, rows.c, out=shares, where=rows.c > 0.0).max(initial=0.0))
+
+
+def _total(rows: Rows, alpha: np.ndarray) -> float:
+    return float(alpha.sum())
+
+
+def _total_and_squares(rows: Rows, alpha: np.ndarray) -> np.ndarray:
+    used = rows.c > 0.0
+    return np.array([alpha.sum(), (alpha[used] ** 2 / (4.0 * rows.c[used])).sum()])
+
+
+def _slack(rows: Rows, alpha: np.ndarray, heavy: float) -> np.ndarray:
+    """How far entries inside their bounds can move to help."""
+    inside = (alpha > 0.0) & (alpha < rows.c)
+    return np.where(inside, np.where(rows.y == heavy, alpha, rows.c - alpha), 0.0)
+
+
+def _total_slack(rows: Rows, alpha: np.ndarray, heavy: float) -> float:
+    return float(_slack(rows, alpha, heavy).sum())
+
+
+def _moved(rows: Rows, alpha: np.ndarray, heavy: float, share: float) -> np.ndarray:
+    slack = _slack(rows, alpha, heavy)
+    return alpha + share * np.where(rows.y == heavy, -slack, slack)
+
+
+def _lower_class(shard: Vectors, alpha: Any, heavy: float) -> Any:
+    """α with the heavier class scaled down to the weight of the other."""
+    weight, other = shard.reduce(_class_totals, (alpha,), (heavy,))
+    if weight <= other:
+        return alpha
+    return shard.map(_scale_class, (alpha,), (heavy, other / weight))
+
+
+def _class_totals(rows: Rows, alpha: np.ndarray, heavy: float) -> np.ndarray:
+    return np.array([alpha[rows.y == heavy].sum(), alpha[rows.y != heavy].sum()])
+
+
+def _scale_class(rows: Rows, alpha: np.ndarray, heavy: float, t: float) -> np.ndarray:
+    return np.where(rows.y == heavy, t * alpha, alpha)
+
+
+def _shifted(rows: Rows, alpha: np.ndarray, share: float) -> np.ndarray:
+    return alpha - rows.c * rows.y * share

@@ -1,0 +1,93 @@
+"""The one driver of all engines: it records, certifies, saves and ends them.
+
+An engine is a generator of evaluations, or of None for an iteration that nothing was evaluated in.
+All it remembers between two of them is in a state, so that it can be left at any of them and be
+taken up again in another process. Told that the run is over, it may hand in one last evaluation.
+"""
+
+from collections.abc import Callable, Generator
+from typing import Protocol
+
+from ..problems.evaluation import Evaluation
+from .run import Run, Smooth
+
+CHECK_EVERY = 10  # iterations between two dual points: with a bias each costs up to two passes
+
+Engine = Generator[Evaluation | None, bool | None, None]
+Policy = Callable[[Run, Evaluation], bool]  # whether to make a dual point of an evaluation
+
+
+class Saving(Protocol):
+    """Where the state of an engine is saved."""
+
+    asked: bool  # to end where the state can be saved
+
+    def due(self) -> bool:
+        """Whether it is time to save."""
+
+    def save(self, run: Run) -> None:
+        """Save the run with the state of its engine, which is between two iterations."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the state can be saved; it is not where μ or the engine changes next."""
+
+
+def now_and_then(run: Run, at: Evaluation) -> bool:
+    """Every tenth evaluation is certified."""
+    return run.iterations % CHECK_EVERY == 0
+
+
+def always(run: Run, at: Evaluation) -> bool:
+    """Every evaluation is certified: here a dual point costs next to nothing."""
+    return True
+
+
+def where_it_may_end(problem: Smooth) -> Policy:
+    """Certify where the bound may end the run, and now and then; always without a bias, where a
+    dual point costs nothing."""
+
+    def worth(run: Run, at: Evaluation) -> bool:
+        near = at.objective - problem.estimate_bound(at) <= run.limits.tol * at.objective
+        return near or not problem.bias or now_and_then(run, at)
+
+    return worth
+
+
+def drive(
+    engine: Engine,
+    run: Run,
+    policy: Policy,
+    patience: float = float("inf"),
+    saving: Saving | None = None,
+) -> None:
+    """Run an engine to its end, to a limit, or until the gap has not become smaller for as many
+    iterations as `patience` says."""
+    said: bool | None = None
+    try:
+        while run.idle < patience:
+            at = engine.send(said)
+            said = run.passed() if at is None else run.record(at, policy(run, at))
+            if saving is not None and run.status in ("", "interrupted"):
+                said = _pause(run, saving)
+            if said and at is None:
+                last = engine.send(True)
+                if last is not None:
+                    run.enter(last)
+            if said:
+                return
+    except StopIteration:
+        return
+    finally:
+        engine.close()
+
+
+def _pause(run: Run, saving: Saving) -> bool:
+    """Save where that is due, or where the run was asked to end: then it ends, perhaps only in the
+    next engine."""
+    saving.asked = saving.asked or run.done
+    ends = saving.asked and saving.ready
+    run.status = "interrupted" if ends else ""
+    if ends or (saving.ready and saving.due()):
+        saving.save(run)
+    return ends
