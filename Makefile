@@ -48,7 +48,7 @@ PURE_TESTS = $(shell grep -l 'mark.pure' tests/test_*.py)
 test: lint
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20 -rs
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure $(PURE_TESTS)
-	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix.py' --fail-under=95
+	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix/*' --fail-under=95
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --durations=20 -rs

@@ -21,7 +21,8 @@ from nesvm_jit.kernels.sums import (
     row_sums,
 )
 from nesvm_jit.kernels.sweep import HINGE, _sweep, as_rows, sweep_work
-from nesvm_jit.matrix import as_matrix, size_of
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import size_of
 from scipy.sparse import issparse
 
 from . import rivals

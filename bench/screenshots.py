@@ -6,7 +6,8 @@ import time
 from pathlib import Path
 
 import numpy as np
-from nesvm_jit import read_libsvm, report, train
+from nesvm_jit import read_libsvm, train
+from nesvm_jit.machine import facts as report
 from nesvm_jit.pages.html import page
 from nesvm_jit.pages.pictures import training_document
 from nesvm_jit.pages.plots import plot

@@ -14,23 +14,23 @@ _HOME = {
     "NesvmError": ".errors",
     "Machine": ".machine.machine",
     "NESVC": ".estimator",
-    "convert": ".files.converting",
+    "convert": ".files.ondisk.convert",
     "PathResult": ".selection.result",
     "cross_validate": ".machine.crossval",
     "distributed": ".distributed",
     "get_threads": ".jit",
     "kernels": ".kernels",
-    "libsvm_blocks": ".files.stream",
+    "libsvm_blocks": ".files.libsvm.stream",
     "load_model": ".machine.machine",
-    "open_matrix": ".files.ondisk",
+    "open_matrix": ".files.ondisk.matrix",
     "path": ".selection.path",
-    "read_libsvm": ".files.libsvm",
+    "read_libsvm": ".files.libsvm.reader",
     "Settings": ".settings",
     "Solution": ".binary.solution",
     "set_threads": ".jit",
     "solve": ".binary.solve",
     "train": ".machine.train",
-    "write_libsvm": ".files.libsvm",
+    "write_libsvm": ".files.libsvm.reader",
 }
 
 __all__ = [
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from .binary.solve import solve
     from .errors import FormatError, InputError, NesvmError
     from .estimator import NESVC
-    from .files.converting import convert
-    from .files.libsvm import read_libsvm, write_libsvm
-    from .files.ondisk import open_matrix
-    from .files.stream import libsvm_blocks
+    from .files.libsvm.reader import read_libsvm, write_libsvm
+    from .files.libsvm.stream import libsvm_blocks
+    from .files.ondisk.convert import convert
+    from .files.ondisk.matrix import open_matrix
     from .jit import get_threads, set_threads
     from .machine.crossval import cross_validate
     from .machine.machine import Machine, load_model

@@ -5,12 +5,13 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from .errors import InputError
-from .files.snapshot import require_named_file
-from .matrix import as_number
+from .errors import FormatError, InputError
+from .files.text import display_name
+from .matrix.checks import as_number
 from .models import MODELS
 from .solvers.accelerated import SCHEDULES
 
@@ -163,3 +164,10 @@ def _whole(name: str, value, least: int) -> None:
 def _boolean(name: str, value, none: bool) -> None:
     if not (isinstance(value, (bool, np.bool_)) or (none and value is None)):
         raise InputError(f"{name} must be True or False, got {value!r:.60}")
+
+
+def require_named_file(path: Any) -> None:
+    """Refuse what cannot be read again."""
+    name = "-" if path == "-" else display_name(path)
+    if not isinstance(path, (str, os.PathLike)) or path in ("", "-", "/dev/stdout"):
+        raise FormatError(f"checkpoint must be the name of a file, got {name}")

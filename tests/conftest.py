@@ -88,7 +88,7 @@ def small_blocks(monkeypatch):
 @pytest.fixture
 def small_text_blocks(monkeypatch):
     """Text is converted in blocks of a few lines."""
-    from nesvm_jit.files import converting
+    from nesvm_jit.files.ondisk import convert as converting
 
     def small(*args, **options):
         return convert(*args, **options, block_bytes=200)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from nesvm_jit import FormatError, set_threads
-from nesvm_jit.files import libsvm
+from nesvm_jit.files.libsvm import reader as libsvm
 
 from . import oracle
 

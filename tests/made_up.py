@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import numpy as np
-from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.solvers.run import COLUMNS
 

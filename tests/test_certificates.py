@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from nesvm_jit import FormatError
-from nesvm_jit.files.certificates import STATUSES, require_certificates
+from nesvm_jit.files.model.certificates import STATUSES, require_certificates
 
 pytestmark = pytest.mark.pure
 

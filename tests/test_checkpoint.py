@@ -26,10 +26,10 @@ from nesvm_jit import (
     write_libsvm,
 )
 from nesvm_jit.binary import linear
-from nesvm_jit.binary.saving import Saving
-from nesvm_jit.checkpoint import Checkpoint
-from nesvm_jit.files.snapshot import read_snapshot, write_snapshot
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.checkpoint.checkpoint import Checkpoint
+from nesvm_jit.checkpoint.snapshot import read_snapshot, write_snapshot
+from nesvm_jit.checkpoint.states import Saving
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS
 from nesvm_jit.problems import blocks
 from nesvm_jit.problems.shard import Shard
@@ -162,7 +162,7 @@ def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
 
 
 def test_newton_by_conjugate_gradients(tmp_path, monkeypatch):
-    monkeypatch.setattr("nesvm_jit.solvers.direction.WIDEST", 4)
+    monkeypatch.setattr("nesvm_jit.solvers.directions.WIDEST", 4)
     X, y = binary()
     for model in ("csvm", "lpsvm", "lssvm"):
 

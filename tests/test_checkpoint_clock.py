@@ -7,10 +7,12 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, NesvmError, __version__, checkpoint, kept
-from nesvm_jit.checkpoint import Checkpoint
-from nesvm_jit.files.snapshot import read_snapshot, write_snapshot
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit import InputError, NesvmError, __version__
+from nesvm_jit.checkpoint import checkpoint
+from nesvm_jit.checkpoint import fingerprint as kept
+from nesvm_jit.checkpoint.checkpoint import Checkpoint
+from nesvm_jit.checkpoint.snapshot import read_snapshot, write_snapshot
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 

@@ -132,7 +132,7 @@ def test_a_terminal_shows_rows_and_speed(monkeypatch, capsys):
 @pytest.mark.parametrize("args", [[], ["-b", "1"], ["--scores"]])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_predictions_are_those_of_the_text(here, kernel, args, monkeypatch):
-    from nesvm_jit.files.ondisk import OnDisk
+    from nesvm_jit.files.ondisk.matrix import OnDisk
 
     blocks = OnDisk.blocks
     monkeypatch.setattr(OnDisk, "blocks", lambda self: blocks(self, 500))

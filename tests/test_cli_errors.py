@@ -141,7 +141,7 @@ def test_a_file_without_permission(here, monkeypatch):
     def denied(path, *_, **__):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr("nesvm_jit.files.libsvm.open", denied, raising=False)
+    monkeypatch.setattr("nesvm_jit.files.libsvm.reader.open", denied, raising=False)
     assert refused("train", "two") == "nesvm-jit: two: cannot be read: Permission denied\n"
 
 
@@ -192,7 +192,7 @@ def test_a_full_disk_keeps_the_old_files(here):
 
 
 def test_a_model_is_rescued_when_its_disk_is_full(here, monkeypatch):
-    from nesvm_jit.files import model_text
+    from nesvm_jit.files.model import text as model_text
 
     def full_here(path):
         if path == "two.model":

@@ -12,8 +12,9 @@ from types import SimpleNamespace
 import click
 import numpy as np
 import pytest
-from nesvm_jit import cli, codecache
+from nesvm_jit import cli
 from nesvm_jit.errors import NesvmError
+from nesvm_jit.jit import cache as codecache
 
 from .commands import command, data_file, done, refused
 
@@ -194,7 +195,7 @@ def steps(monkeypatch):
     before = signal.getsignal(signal.SIGINT)
     ran = []
     made = [("first", lambda: ran.append(1)), ("second", lambda: ran.append(2))]
-    monkeypatch.setattr("nesvm_jit.warm.steps", lambda: iter(made))
+    monkeypatch.setattr("nesvm_jit.cli.compile_ahead.steps", lambda: iter(made))
     monkeypatch.setattr(codecache, "cache_folders", lambda: (Path("/cache/x"), []))
     monkeypatch.setattr(codecache, "caching_enabled", lambda: True)
     yield SimpleNamespace(ran=ran, made=made)
@@ -341,7 +342,7 @@ def converting(monkeypatch):
         options["progress"]({"rows": 1, "text_bytes": 1, "file": "a"})
         return SimpleNamespace(n_rows=5, n_cols=4, n_cells=9, nbytes=1_260_000, resumed=True)
 
-    monkeypatch.setattr("nesvm_jit.files.converting.convert", note)
+    monkeypatch.setattr("nesvm_jit.files.ondisk.convert.convert", note)
     return asked
 
 
@@ -373,8 +374,10 @@ def test_ctrl_c_in_convert_says_whether_it_can_go_on(monkeypatch, tty, left):
     def pressed(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("nesvm_jit.files.converting.convert", pressed)
-    monkeypatch.setattr("nesvm_jit.files.workfolder.unfinished", lambda name: name == "m" and left)
+    monkeypatch.setattr("nesvm_jit.files.ondisk.convert.convert", pressed)
+    monkeypatch.setattr(
+        "nesvm_jit.files.ondisk.workfolder.unfinished", lambda name: name == "m" and left
+    )
     err = io.StringIO()
     err.isatty = lambda: tty
     monkeypatch.setattr(sys, "stderr", err)

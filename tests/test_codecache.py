@@ -10,8 +10,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from nesvm_jit import codecache
-from nesvm_jit.codecache import CodeCache, caching_enabled
+from nesvm_jit.jit import cache as codecache
+from nesvm_jit.jit.cache import CodeCache, caching_enabled
 
 DAY = 86400.0
 
@@ -37,8 +37,16 @@ def test_the_cache_can_be_turned_off(monkeypatch, value, on):
 
 def test_the_digest_is_of_all_compiled_sources_and_of_the_versions(monkeypatch, tmp_path):
     monkeypatch.setattr(codecache, "PACKAGE", tmp_path)
-    (tmp_path / "kernels").mkdir()
-    sources = ["bits.py", "codecache.py", "jit.py", "matrix.py", "kernels/a.py", "kernels/b.py"]
+    for folder in ("jit", "matrix", "kernels/text"):
+        (tmp_path / folder).mkdir(parents=True)
+    sources = [
+        "jit/intrinsics.py",
+        "jit/cache.py",
+        "matrix/matrix.py",
+        "kernels/text/a.py",
+        "kernels/a.py",
+        "kernels/b.py",
+    ]
     for name in sources:
         (tmp_path / name).write_text("x")
     seen = {codecache._digest()}

@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, NesvmError, convert, open_matrix, read_libsvm
-from nesvm_jit.files import workfolder
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.files.ondisk import workfolder
+from nesvm_jit.matrix.checks import as_matrix
 
 from .commands import contents, files_in
 
@@ -370,7 +370,7 @@ def test_a_full_disk_is_one_line_and_no_loss(tmp_path):
 
 
 def test_a_failing_disk_under_the_text_is_no_loss(tmp_path, monkeypatch):
-    from nesvm_jit.files import stream
+    from nesvm_jit.files.libsvm import stream
 
     (tmp_path / "text").write_bytes(PARTS[0])
     take, calls = stream._Joined.take, []

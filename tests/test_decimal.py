@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from nesvm_jit.bits import LITTLE_ENDIAN, leading_zeros, load8, trailing_zeros
 from nesvm_jit.jit import exact_helper
-from nesvm_jit.kernels.decimal import BAD, FIVES, HARD, OK, SHORT_TENS, TENS, parse_decimal
+from nesvm_jit.jit.intrinsics import LITTLE_ENDIAN, leading_zeros, load8, trailing_zeros
+from nesvm_jit.kernels.text.decimal import BAD, FIVES, HARD, OK, SHORT_TENS, TENS, parse_decimal
 
 from .conftest import PURE
 

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, convert
-from nesvm_jit.matrix import Size, as_matrix
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import Size
 from nesvm_jit.models import MODELS
 from nesvm_jit.problems.sums import Sums
 from scipy.sparse import csr_matrix

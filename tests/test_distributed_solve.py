@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, NesvmError, set_threads, solve, train
-from nesvm_jit.files.snapshot import read_snapshot
+from nesvm_jit.checkpoint.snapshot import read_snapshot
 from nesvm_jit.jit import most_threads
-from nesvm_jit.matrix import Size
+from nesvm_jit.matrix.rows import Size
 from scipy.sparse import csr_matrix
 
 pytest.importorskip("distributed")

@@ -118,7 +118,7 @@ def test_every_kernel_is_documented():
 
 
 def test_every_attribute_of_on_disk_matrices_is_documented():
-    from nesvm_jit.files.ondisk import OnDisk
+    from nesvm_jit.files.ondisk.matrix import OnDisk
 
     public = {a for a in vars(OnDisk) if not a.startswith("_")}
     public |= {"name", "path", "n_rows", "n_cols", "n_cells", "dtype", "first_index"}

@@ -4,10 +4,10 @@ or two coordinates and Newton's steps of a kernel machine."""
 import numpy as np
 import pytest
 from nesvm_jit.kernels import coordinate
-from nesvm_jit.kernels.active_set import _newton_steps
 from nesvm_jit.kernels.coordinate import Epoch, _dual_epoch, _shuffle, dual_rows
+from nesvm_jit.kernels.dual_newton import _newton_steps
 from nesvm_jit.kernels.pairwise import _add_rows, _block, _dual_steps
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from scipy.sparse import csr_matrix
 
 from . import oracle

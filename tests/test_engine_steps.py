@@ -10,7 +10,7 @@ from nesvm_jit.binary.linear import Engines
 from nesvm_jit.kernels.coordinate import _shuffle
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.sweep import HINGE, SQUARE
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.certificate import DualPoint
 from nesvm_jit.problems.evaluation import NO_SUMS, Evaluation
@@ -21,11 +21,11 @@ from nesvm_jit.settings import Settings
 from nesvm_jit.solvers import active_set, coordinate, newton
 from nesvm_jit.solvers import pairwise as pairs
 from nesvm_jit.solvers.active_set import active_set_direction
+from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.coordinate import left
-from nesvm_jit.solvers.direction import direction
+from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.driver import always, drive, where_it_may_end
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.levels import run_in_pairs
 from nesvm_jit.solvers.pairwise import choose, improve
 from nesvm_jit.solvers.run import Limits, Run
 

@@ -21,7 +21,7 @@ from nesvm_jit.kernels.gram import (
     tile_starts,
     tiling,
 )
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from scipy.sparse import csr_matrix
 
 from . import oracle

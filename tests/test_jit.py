@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nesvm_jit import InputError, codecache, jit, kernels
+from nesvm_jit import InputError, jit, kernels
+from nesvm_jit.jit import cache as codecache
 
 PROJECT = """
 import numpy as np
@@ -99,16 +100,16 @@ def test_an_edited_helper_in_another_file_is_never_run_from_the_cache(cache, tmp
     package = tmp_path / "site"
     shutil.copytree(source, package / "nesvm_jit", ignore=shutil.ignore_patterns("__pycache__"))
     assert run(PROJECT, cache, package) == [ANSWER, "1 0"]
-    jit_py = package / "nesvm_jit" / "jit.py"
-    text = jit_py.read_text()
+    chunks_py = package / "nesvm_jit" / "jit" / "chunks.py"
+    text = chunks_py.read_text()
     edited = text.replace("return n_rows * k // n_chunks,", "return n_rows * (k + 0) // n_chunks,")
     assert edited != text
-    jit_py.write_text(edited)
+    chunks_py.write_text(edited)
     assert run(PROJECT, cache, package) == [ANSWER, "0 1"]
 
 
 DAMAGES = """
-from nesvm_jit import codecache
+from nesvm_jit.jit import cache as codecache
 from nesvm_jit.kernels.projection import _project_l1
 kernel = _project_l1.serial
 (file,) = codecache.cache_folders()[0].glob("*.nsc")
@@ -188,7 +189,7 @@ def test_small_data_do_not_wake_other_threads(monkeypatch):
 
     kernel = sys.modules["nesvm_jit.kernels.projection"]._project_l1
     monkeypatch.setattr(kernel, "parallel", refuse)
-    monkeypatch.setattr(jit, "_crowd", jit._Crowd())
+    monkeypatch.setattr(jit.threads, "crowd", jit.threads._Crowd())
     assert kernels.project_l1(np.ones(100)).all()
     if nesvm_jit.get_threads() > 1:
         with pytest.raises(AssertionError):
@@ -198,7 +199,7 @@ def test_small_data_do_not_wake_other_threads(monkeypatch):
 def test_a_busy_kernel_does_not_block_other_threads():
     w = np.linspace(-2, 2, 100_000)
     expect = kernels.project_l1(w)
-    with jit._in_parallel, ThreadPoolExecutor(1) as pool:
+    with jit.threads.in_parallel, ThreadPoolExecutor(1) as pool:
         got = pool.submit(kernels.project_l1, w).result(timeout=60)
     np.testing.assert_array_equal(got, expect)
 
@@ -217,7 +218,7 @@ def test_wrong_numbers_of_threads(n):
 
 
 def test_blas_is_held_at_one_thread_and_given_back():
-    libraries = jit._blas_libraries()
+    libraries = jit.threads._blas_libraries()
     before = [lib.get_num_threads() for lib in libraries]
     with jit.one_blas_thread():
         with jit.one_blas_thread():
@@ -229,8 +230,8 @@ def test_blas_is_held_at_one_thread_and_given_back():
 @given(st.integers(0, 10**10), st.integers(0, 10**10))
 def test_chunks_stay_within_their_memory(n, cells):
     chunks = jit.chunk_count(n, cells)
-    assert 1 <= chunks <= jit.MOST_CHUNKS
-    assert chunks * cells <= max(jit.CHUNK_CELLS, 2 * jit.SERIAL_CELLS) or chunks == 1
+    assert 1 <= chunks <= jit.chunks.MOST_CHUNKS
+    assert chunks * cells <= max(jit.chunks.CHUNK_CELLS, 2 * jit.chunks.SERIAL_CELLS) or chunks == 1
 
 
 @given(st.integers(0, 10**9), st.integers(1, 32))
@@ -242,8 +243,8 @@ def test_chunks_cover_every_row_once(n, chunks):
 
 
 def test_a_kernel_that_waits_for_a_core_goes_on_alone_for_a_while(monkeypatch):
-    crowd = nesvm_jit.jit._Crowd()
-    monkeypatch.setattr(nesvm_jit.jit, "_threads", 2)
+    crowd = nesvm_jit.jit.threads._Crowd()
+    monkeypatch.setattr(nesvm_jit.jit.threads, "_threads", 2)
     crowd.watch(0.0005, 0.0)
     assert not crowd.here()  # too short to tell
     crowd.watch(0.01, 0.02)
@@ -253,7 +254,7 @@ def test_a_kernel_that_waits_for_a_core_goes_on_alone_for_a_while(monkeypatch):
     first = crowd._until - time.perf_counter()
     crowd.watch(0.01, 0.01)
     assert crowd._until - time.perf_counter() > 1.5 * first
-    monkeypatch.setattr(nesvm_jit.jit, "SHORT_PAUSE", 0.0)
-    crowd = nesvm_jit.jit._Crowd()
+    monkeypatch.setattr(nesvm_jit.jit.threads, "SHORT_PAUSE", 0.0)
+    crowd = nesvm_jit.jit.threads._Crowd()
     crowd.watch(0.01, 0.01)
     assert not crowd.here()

@@ -11,7 +11,7 @@ import numba
 import numpy as np
 import pytest
 from nesvm_jit import InputError, get_threads, jit, set_threads
-from nesvm_jit.codecache import CodeCache
+from nesvm_jit.jit.cache import CodeCache
 
 FAST = {"reassoc", "nsz", "arcp", "contract", "afn"}
 needs_two = pytest.mark.skipif(jit.most_threads() < 2, reason="one core")
@@ -72,7 +72,7 @@ def test_nothing_is_kept_while_compilation_is_off(monkeypatch):
 
 def test_bodies_chosen_by_type_are_inlined_and_may_be_reordered(monkeypatch):
     seen = []
-    monkeypatch.setattr(jit, "_overload", lambda f, **options: seen.append((f, options)))
+    monkeypatch.setattr(jit.policy, "_overload", lambda f, **options: seen.append((f, options)))
     jit.overload(body)
     options = {"fastmath": FAST, "error_model": "numpy"}
     assert seen == [(body, {"inline": "always", "jit_options": options})]
@@ -97,9 +97,11 @@ class Variants:
 
 @pytest.fixture
 def variants(monkeypatch):
-    monkeypatch.setattr(jit, "_crowd", SimpleNamespace(here=lambda: False, watch=lambda *_: None))
-    monkeypatch.setattr(jit, "_threads", 2)
-    monkeypatch.setattr(jit, "_openmp_before_fork", False)
+    monkeypatch.setattr(
+        jit.threads, "crowd", SimpleNamespace(here=lambda: False, watch=lambda *_: None)
+    )
+    monkeypatch.setattr(jit.threads, "_threads", 2)
+    monkeypatch.setattr(jit.threads, "_openmp_before_fork", False)
     monkeypatch.setattr(numba, "set_num_threads", lambda n: None)
     return Variants()
 
@@ -114,13 +116,13 @@ def test_kernels_run_on_all_threads_from_a_quarter_of_a_megabyte_on(variants):
 
 def test_sizes_are_those_of_all_arrays_also_in_tuples():
     eight = np.zeros(1)
-    assert jit._size_of(()) == 0
-    assert jit._size_of((eight, 3, "x", None)) == 8
-    assert jit._size_of((eight, (eight, (np.zeros((2, 3), np.float32), 1.0)), [eight])) == 40
+    assert jit.policy._size_of(()) == 0
+    assert jit.policy._size_of((eight, 3, "x", None)) == 8
+    assert jit.policy._size_of((eight, (eight, (np.zeros((2, 3), np.float32), 1.0)), [eight])) == 40
 
 
 def test_one_thread_is_enough_for_one_thread(variants, monkeypatch):
-    monkeypatch.setattr(jit, "_threads", 1)
+    monkeypatch.setattr(jit.threads, "_threads", 1)
     assert variants.way(np.zeros(10**6)) == "serial"
 
 
@@ -157,30 +159,32 @@ def test_another_thread_is_not_a_serial_worker(variants):
 
 
 def test_a_child_of_a_process_with_openmp_runs_on_one_thread(variants, monkeypatch):
-    monkeypatch.setattr(jit, "_openmp_before_fork", True)
+    monkeypatch.setattr(jit.threads, "_openmp_before_fork", True)
     with jit.eager_kernels():
         assert variants.way() == "serial"
 
 
 def test_only_one_parallel_kernel_at_a_time(variants):
     def parallel(*_):
-        assert jit._in_parallel.locked()
+        assert jit.threads.in_parallel.locked()
         return variants.kernel()[0], ()
 
     variants.kernel.parallel = parallel
     with jit.eager_kernels():
         assert variants.way() == "serial"  # the inner of the two
-        assert not jit._in_parallel.locked()
+        assert not jit.threads.in_parallel.locked()
         variants.kernel.parallel = lambda: 1 / 0
         with pytest.raises(ZeroDivisionError):
             variants.kernel()
-    assert not jit._in_parallel.locked()
+    assert not jit.threads.in_parallel.locked()
 
 
 @needs_two
 def test_numba_has_the_threads_asked_for_while_a_kernel_runs(monkeypatch):
-    monkeypatch.setattr(jit, "_crowd", SimpleNamespace(here=lambda: False, watch=lambda *_: None))
-    monkeypatch.setattr(jit, "_threads", 2)
+    monkeypatch.setattr(
+        jit.threads, "crowd", SimpleNamespace(here=lambda: False, watch=lambda *_: None)
+    )
+    monkeypatch.setattr(jit.threads, "_threads", 2)
     kernel = Variants().kernel
     kernel.parallel = lambda: numba.get_num_threads()
     before = numba.get_num_threads()
@@ -223,7 +227,7 @@ def test_openmp_is_known_by_its_name(monkeypatch):
 
     for layer, started in ((lambda: "omp", True), (lambda: "workqueue", False), (none, False)):
         monkeypatch.setattr(numba, "threading_layer", layer)
-        assert jit._openmp_started() is started
+        assert jit.threads._openmp_started() is started
 
 
 @pytest.mark.parametrize(
@@ -231,25 +235,25 @@ def test_openmp_is_known_by_its_name(monkeypatch):
     [(False, False, False), (False, True, True), (True, False, True), (True, True, True)],
 )
 def test_a_forked_child_has_free_locks_and_remembers_openmp(monkeypatch, before, started, after):
-    for name in ("_in_parallel", "_blas_lock"):
+    for name in ("in_parallel", "_blas_lock"):
         lock = threading.Lock()
         lock.acquire()
-        monkeypatch.setattr(jit, name, lock)
-    monkeypatch.setattr(jit, "_openmp_before_fork", before)
-    monkeypatch.setattr(jit, "_openmp_started", lambda: started)
-    jit._after_fork()
-    assert not jit._in_parallel.locked()
-    assert not jit._blas_lock.locked()
-    assert jit._openmp_before_fork is after
+        monkeypatch.setattr(jit.threads, name, lock)
+    monkeypatch.setattr(jit.threads, "_openmp_before_fork", before)
+    monkeypatch.setattr(jit.threads, "_openmp_started", lambda: started)
+    jit.threads._after_fork()
+    assert not jit.threads.in_parallel.locked()
+    assert not jit.threads._blas_lock.locked()
+    assert jit.threads._openmp_before_fork is after
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_during_a_kernel_leaves_the_child_free():
-    with jit._in_parallel, jit._blas_lock:
+    with jit.threads.in_parallel, jit.threads._blas_lock:
         pid = os.fork()
         if pid == 0:
-            os._exit(jit._in_parallel.locked() + 2 * jit._blas_lock.locked())
+            os._exit(jit.threads.in_parallel.locked() + 2 * jit.threads._blas_lock.locked())
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 
@@ -259,16 +263,16 @@ def test_a_fork_during_a_kernel_leaves_the_child_free():
 def test_memory_is_that_of_the_machine_or_what_is_allowed_of_it(monkeypatch):
     pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__)
-    monkeypatch.setattr(jit, "_memory_limits", lambda: [float("inf")])
+    monkeypatch.setattr(jit.memory, "_memory_limits", lambda: [float("inf")])
     assert jit.memory_bytes() == 4096000.0
-    monkeypatch.setattr(jit, "_memory_limits", lambda: [float("inf"), 1e9, 5e5])
+    monkeypatch.setattr(jit.memory, "_memory_limits", lambda: [float("inf"), 1e9, 5e5])
     assert jit.memory_bytes() == 5e5
 
     def unknown(name):
         raise ValueError
 
     monkeypatch.setattr(os, "sysconf", unknown)
-    monkeypatch.setattr(jit, "_memory_limits", lambda: [float("inf")])
+    monkeypatch.setattr(jit.memory, "_memory_limits", lambda: [float("inf")])
     assert jit.memory_bytes() == 2.0**33
 
 
@@ -278,9 +282,9 @@ def limits(monkeypatch, files, soft=resource.RLIM_INFINITY):
             raise FileNotFoundError
         return io.StringIO(files[path])
 
-    monkeypatch.setattr(jit, "open", read, raising=False)
+    monkeypatch.setattr(jit.memory, "open", read, raising=False)
     monkeypatch.setattr(resource, "getrlimit", lambda what: (soft, 10**12))
-    return jit._memory_limits()
+    return jit.memory._memory_limits()
 
 
 def test_limits_of_the_process_and_of_every_group_around_it(monkeypatch):
@@ -318,7 +322,7 @@ class Library:
 
 def test_blas_has_one_thread_while_anybody_holds_it(monkeypatch):
     libraries = [Library(7), Library(3)]
-    monkeypatch.setattr(jit, "_blas_libraries", lambda: libraries)
+    monkeypatch.setattr(jit.threads, "_blas_libraries", lambda: libraries)
 
     def threads():
         return [lib.n for lib in libraries]
@@ -330,9 +334,9 @@ def test_blas_has_one_thread_while_anybody_holds_it(monkeypatch):
         with pytest.raises(KeyError), jit.one_blas_thread():
             raise KeyError
         assert threads() == [1, 1]
-        assert jit._blas_users == 1
+        assert jit.threads._blas_users == 1
     assert threads() == [7, 3]
-    assert jit._blas_users == 0
+    assert jit.threads._blas_users == 0
     assert [lib.calls for lib in libraries] == [2, 2]
     with jit.one_blas_thread():
         assert threads() == [1, 1]
@@ -340,7 +344,7 @@ def test_blas_has_one_thread_while_anybody_holds_it(monkeypatch):
 
 
 def test_the_libraries_held_are_those_of_blas():
-    found = jit._blas_libraries()
+    found = jit.threads._blas_libraries()
     assert found
     assert {lib.user_api for lib in found} == {"blas"}
-    assert jit._blas_libraries() is found
+    assert jit.threads._blas_libraries() is found

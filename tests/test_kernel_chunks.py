@@ -6,7 +6,8 @@ import sys
 import numpy as np
 import pytest
 from nesvm_jit import InputError, jit, kernels
-from nesvm_jit.kernels import line, sums
+from nesvm_jit.kernels import line_search as line
+from nesvm_jit.kernels import sums
 from nesvm_jit.kernels.hessian import (
     PANEL,
     TILE,
@@ -28,7 +29,8 @@ from nesvm_jit.kernels.sweep import (
     loss_code,
     sweep_work,
 )
-from nesvm_jit.matrix import Size, as_matrix, row_slice, size_of
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import Size, row_slice, size_of
 from scipy.sparse import csr_matrix
 
 from . import oracle

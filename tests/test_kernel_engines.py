@@ -6,12 +6,13 @@ from nesvm_jit import InputError, solve, train
 from nesvm_jit.binary import kernel_matrix
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.machine import train as machine_train
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS
 from nesvm_jit.models.base import Smoothing
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
-from nesvm_jit.solvers import active_set, levels
+from nesvm_jit.solvers import active_set
+from nesvm_jit.solvers import coarse as levels
 from nesvm_jit.solvers.active_set import active_set_direction
 from scipy.sparse import csr_matrix
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.sweep import HINGE, SQUARE
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.kernel_rows import entry_error

@@ -4,15 +4,15 @@ import clarabel
 import nesvm_jit
 import numpy as np
 import pytest
-from nesvm_jit.kernels.active_set import _newton_steps
+from nesvm_jit.kernels.dual_newton import _newton_steps
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.pairwise import _add_rows, _dual_steps
 from nesvm_jit.kernels.sweep import SQUARE
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.levels import run_in_pairs
 from nesvm_jit.solvers.pairwise import choose
 from nesvm_jit.solvers.run import Limits, Run
 from scipy.sparse import csc_matrix, csr_matrix

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from nesvm_jit import InputError, jit, kernels, warm
-from nesvm_jit.kernels import coordinate, line
+from nesvm_jit import InputError, jit, kernels
+from nesvm_jit.cli import compile_ahead as warm
+from nesvm_jit.kernels import coordinate
+from nesvm_jit.kernels import line_search as line
 from nesvm_jit.kernels.hessian import _hessian, hessian_parts, hessian_rooms
 from nesvm_jit.kernels.sums import row_sums
 from nesvm_jit.kernels.sweep import Rows
-from nesvm_jit.matrix import as_matrix, size_of
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import size_of
 from scipy.sparse import csr_matrix
 
 from . import oracle

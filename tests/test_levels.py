@@ -5,8 +5,8 @@ import pytest
 from nesvm_jit.models import MODELS
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
-from nesvm_jit.solvers import levels
-from nesvm_jit.solvers.levels import newton_in_levels, pairwise_in_levels
+from nesvm_jit.solvers import coarse as levels
+from nesvm_jit.solvers.coarse import newton_in_levels, pairwise_in_levels
 from nesvm_jit.solvers.run import Limits, Run
 from scipy.spatial.distance import cdist
 

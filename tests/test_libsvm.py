@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nesvm_jit import FormatError, InputError, NesvmError, read_libsvm, write_libsvm
-from nesvm_jit.files import libsvm as module
+from nesvm_jit.files.libsvm import reader as module
 from scipy.sparse import csr_matrix, random_array
 
 from . import oracle
@@ -206,7 +206,7 @@ def test_a_pipe_and_standard_input(tmp_path):
 def test_a_file_that_shrinks_while_it_is_read_is_no_crash():
     text = np.frombuffer(b"1 1:2\n" * 10, dtype=np.uint8).copy()
     blocks = module._blocks(text)
-    from nesvm_jit.kernels import libsvm_text as lt
+    from nesvm_jit.kernels.text import libsvm as lt
 
     lt._count(text, blocks)
     blocks[0, lt.CELLS] = 3  # as if seven colons had come since the count

@@ -12,9 +12,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, convert, read_libsvm, write_libsvm
-from nesvm_jit.files import libsvm, stream
-from nesvm_jit.files.stream import Place, libsvm_blocks, placed_blocks
-from nesvm_jit.kernels import libsvm_text as lt
+from nesvm_jit.files.libsvm import reader as libsvm
+from nesvm_jit.files.libsvm import stream
+from nesvm_jit.files.libsvm.stream import Place, libsvm_blocks, placed_blocks
+from nesvm_jit.kernels.text import libsvm as lt
 from scipy.sparse import csr_matrix
 
 pytestmark = pytest.mark.pure

@@ -10,13 +10,13 @@ import pytest
 from nesvm_jit import InputError, __version__, get_threads, set_threads, train
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
-from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine.assembled import linear_machine
 from nesvm_jit.machine.finished import finished, solve_or_recall
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.parallel import run_all
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.selection import schedule
 from nesvm_jit.selection.schedule import run_chains
 from nesvm_jit.settings import Settings
@@ -435,13 +435,13 @@ def test_tasks_that_are_small_or_alone_run_in_the_callers_thread(two_threads):
 
 
 def test_other_tasks_run_in_as_many_threads_as_there_are(two_threads):
-    from nesvm_jit.jit import _parallel_allowed
+    from nesvm_jit.jit.threads import parallel_allowed
 
     both = threading.Barrier(2, timeout=20)
     stop = threading.Event()
 
     def task(k):
-        return lambda: (k, both.wait() >= 0, who(), _parallel_allowed())
+        return lambda: (k, both.wait() >= 0, who(), parallel_allowed())
 
     got = run_all([task(0), task(1)], stop, False)
     assert [g[0] for g in got] == [0, 1]

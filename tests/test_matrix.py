@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from nesvm_jit import InputError, kernels
-from nesvm_jit.matrix import Csr, as_matrix
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.matrix import Csr
 
 from . import oracle
 from .data import sparse_normal

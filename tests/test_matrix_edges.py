@@ -4,25 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from nesvm_jit import InputError
-from nesvm_jit.matrix import (
-    Csr,
-    Size,
-    as_matrix,
-    as_number,
-    as_precision,
-    as_scipy,
-    as_vector,
-    output,
-    row_axpy,
-    row_dot,
-    row_load,
-    row_norms,
-    row_slice,
-    shape,
-    size_of,
-    sparse_size,
-    take_rows,
-)
+from nesvm_jit.matrix.checks import as_matrix, as_number, as_precision, as_vector, output
+from nesvm_jit.matrix.matrix import Csr, row_axpy, row_dot, row_load, row_norms, shape
+from nesvm_jit.matrix.rows import Size, as_scipy, row_slice, size_of, sparse_size, take_rows
 
 from .conftest import PURE
 

@@ -19,9 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nesvm_jit import FormatError, InputError, NesvmError
-from nesvm_jit.files import model_reader, model_rows
-from nesvm_jit.files.model_text import format_of, read_model, write_model
-from nesvm_jit.files.record import ModelRecord, n_problems, pairs_of_classes
+from nesvm_jit.files.model import reader as model_reader
+from nesvm_jit.files.model import rows as model_rows
+from nesvm_jit.files.model.record import ModelRecord, n_problems, pairs_of_classes
+from nesvm_jit.files.model.text import format_of, read_model, write_model
 from scipy.sparse import csr_matrix
 
 from .compare import same_record
@@ -318,7 +319,7 @@ def test_failed_writing_leaves_the_old_file(tmp_path):
 
 def test_standard_streams_and_no_compiler():
     program = (
-        "import sys; from nesvm_jit.files.model_text import read_model, write_model;"
+        "import sys; from nesvm_jit.files.model.text import read_model, write_model;"
         "write_model('-', read_model('-')); assert 'numba' not in sys.modules"
     )
     text = text_of(SAMPLES["LIBSVM, polynomial, three classes"])

@@ -9,7 +9,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.kernels.sweep import Rows
-from nesvm_jit.matrix import as_matrix, row_slice, size_of
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import row_slice, size_of
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.numerics.eigenvalues import power_iteration
 from nesvm_jit.problems import certificate

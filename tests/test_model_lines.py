@@ -8,11 +8,13 @@ import sys
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError
-from nesvm_jit.files import model_reader, model_rows, model_text
-from nesvm_jit.files.model_lines import Header, Lines, closing, is_number, shown
-from nesvm_jit.files.model_rows import number_rows, vector_rows
-from nesvm_jit.files.model_text import format_of, read_model, write_model
-from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.files.model import reader as model_reader
+from nesvm_jit.files.model import rows as model_rows
+from nesvm_jit.files.model import text as model_text
+from nesvm_jit.files.model.lines import Header, Lines, closing, is_number, shown
+from nesvm_jit.files.model.record import ModelRecord
+from nesvm_jit.files.model.rows import number_rows, vector_rows
+from nesvm_jit.files.model.text import format_of, read_model, write_model
 from scipy.sparse import csr_matrix
 
 pytestmark = pytest.mark.pure

@@ -5,7 +5,7 @@ from dataclasses import fields
 import numpy as np
 import pytest
 from nesvm_jit import InputError
-from nesvm_jit.files.record import (
+from nesvm_jit.files.model.record import (
     HIGHEST_INDEX,
     LARGEST_INT,
     ModelRecord,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.certificate import balanced
 from nesvm_jit.problems.linear import problem_in_memory

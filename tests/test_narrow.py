@@ -5,8 +5,8 @@ import tracemalloc
 import numpy as np
 import pytest
 from nesvm_jit import solve, train
-from nesvm_jit.matrix import as_matrix, as_scipy, row_slice
-from nesvm_jit.narrow import narrowed
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import as_scipy, narrowed, row_slice
 from scipy.sparse import csr_matrix
 
 from .data import first_column_decides

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, load_model, solve, train
 from nesvm_jit.binary.nystroem import nystroem
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 

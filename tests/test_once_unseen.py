@@ -8,7 +8,7 @@ import pytest
 from nesvm_jit import InputError, load_model, solve, train
 from nesvm_jit.kernels.sweep import SQUARE
 from nesvm_jit.machine.calibration import couple
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.certificate import DualSums
 from nesvm_jit.problems.evaluation import Evaluation

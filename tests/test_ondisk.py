@@ -11,9 +11,12 @@ import zlib
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, convert, open_matrix, read_libsvm
-from nesvm_jit.files import ondisk, ondisk_format, sealed
-from nesvm_jit.files.ondisk import Buffers, is_matrix
-from nesvm_jit.matrix import as_matrix, row_slice
+from nesvm_jit.files import sealed
+from nesvm_jit.files.ondisk import format as ondisk_format
+from nesvm_jit.files.ondisk import matrix as ondisk
+from nesvm_jit.files.ondisk.matrix import Buffers, is_matrix
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import row_slice
 
 from .compare import same_rows
 

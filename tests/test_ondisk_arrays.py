@@ -9,11 +9,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, open_matrix
-from nesvm_jit.files import ondisk, ondisk_format, sealed, training
-from nesvm_jit.files.ondisk import Buffers, OnDisk, extent, is_matrix
-from nesvm_jit.files.ondisk_format import Array, Header, read_header
+from nesvm_jit.files import sealed, training
+from nesvm_jit.files.ondisk import format as ondisk_format
+from nesvm_jit.files.ondisk import matrix as ondisk
+from nesvm_jit.files.ondisk.format import Array, Header, read_header
+from nesvm_jit.files.ondisk.matrix import Buffers, OnDisk, extent, is_matrix
 from nesvm_jit.files.training import kernel_columns, read_training
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from scipy.sparse import csr_matrix
 
 NAMES = ("values", "indices", "indptr", "labels")

@@ -7,8 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from nesvm_jit import report, train
+from nesvm_jit import train
 from nesvm_jit.errors import InputError, NesvmError
+from nesvm_jit.machine import facts as report
 from nesvm_jit.pages import numbers
 from nesvm_jit.pages.html import page, script_json, write_html
 from nesvm_jit.pages.paths import path_document

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import report
 from nesvm_jit.errors import InputError
+from nesvm_jit.machine import facts as report
 from nesvm_jit.pages import pictures
 from nesvm_jit.pages.pictures import confusion_chart, training_document
 

@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 import pytest
-from nesvm_jit import report
 from nesvm_jit.errors import InputError
-from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.files.model.record import ModelRecord
+from nesvm_jit.machine import facts as report
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.pages import words
 from nesvm_jit.pages.html import page, script_json, write_html

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import report
-from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.files.model.record import ModelRecord
+from nesvm_jit.machine import facts as report
 from nesvm_jit.machine.machine import Machine
 from scipy.sparse import csr_matrix
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings
 from nesvm_jit.errors import NesvmError
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.selection import state as states
 from nesvm_jit.selection.grid import cost_grid, gamma_grid
 from nesvm_jit.selection.lines import choice_lines, judged_line, table_lines, warnings

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, get_threads, set_threads, solve
 from nesvm_jit.binary import linear
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
-from nesvm_jit.solvers import auto, direction
+from nesvm_jit.solvers import auto
+from nesvm_jit.solvers import directions as direction
 from nesvm_jit.solvers import nesvm as algorithm
 from nesvm_jit.solvers.accelerated import FastState, Method, minimise
 from nesvm_jit.solvers.run import Run

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.binary.linear import begin_gradient, gradient_method
-from nesvm_jit.matrix import Size, as_matrix
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import Size
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.certificate import DualPoint
 from nesvm_jit.problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation
@@ -22,7 +23,7 @@ from nesvm_jit.solvers.accelerated import (
     warm_start,
 )
 from nesvm_jit.solvers.auto import choose, patience, smoothing_from
-from nesvm_jit.solvers.direction import direction, factorised, iterated
+from nesvm_jit.solvers.directions import direction, factorised, iterated
 from nesvm_jit.solvers.driver import always, drive, now_and_then
 from nesvm_jit.solvers.homotopy import homotopy
 from nesvm_jit.solvers.nesvm import begin, nesvm

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nesvm_jit import FormatError, InputError, read_libsvm
-from nesvm_jit.files.stream import libsvm_blocks
+from nesvm_jit.files.libsvm.stream import libsvm_blocks
 from scipy.sparse import vstack
 
 from .compare import same_matrix_and_labels
@@ -198,7 +198,7 @@ def test_a_file_that_has_nothing_to_say_yet_is_not_at_its_end():
 @pytest.mark.skipif(sys.platform == "win32", reason="no named pipes")
 def test_a_pipe_and_standard_input(tmp_path):
     program = (
-        "import sys; from nesvm_jit.files.stream import libsvm_blocks\n"
+        "import sys; from nesvm_jit.files.libsvm.stream import libsvm_blocks\n"
         "for X, y in libsvm_blocks(sys.argv[1], block_bytes=8): print(*y, *X.data)"
     )
     for pack in (bytes, gzip.compress):

@@ -9,14 +9,14 @@ from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsv
 from nesvm_jit.binary import nystroem as landmarks
 from nesvm_jit.binary.nystroem import landmarks_on_disk, nystroem
 from nesvm_jit.errors import FormatError
-from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine import predict as predictions
 from nesvm_jit.machine import streamed
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
 from nesvm_jit.machine.streamed import Relay, class_costs
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.selection import stage as stages
 from nesvm_jit.selection.state import key_of
 from nesvm_jit.settings import Settings

@@ -3,8 +3,8 @@ where, what is wrong and at which byte, and that no room is exceeded."""
 
 import numpy as np
 import pytest
-from nesvm_jit.kernels import libsvm_text as lt
-from nesvm_jit.kernels.model_text import _parse_rows
+from nesvm_jit.kernels.text import libsvm as lt
+from nesvm_jit.kernels.text.model import _parse_rows
 
 pytestmark = pytest.mark.pure
 HALF = b"1.00000000000000011102230246251565404236316680908203125"  # Python must read it

@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, cross_validate, get_threads, set_threads, train
 from nesvm_jit.binary.start import Start
-from nesvm_jit.files.record import ModelRecord
+from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import crossval, parallel
 from nesvm_jit.machine.assembled import Problem
 from nesvm_jit.machine.calibration import fit_sigmoid
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.train import Job, Posed, is_small, problems_of
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import solve
-from nesvm_jit.matrix import as_matrix
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems import shard
 from nesvm_jit.problems.evaluation import Evaluation

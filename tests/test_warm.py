@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from nesvm_jit import jit, warm
+from nesvm_jit import jit
+from nesvm_jit.cli import compile_ahead as warm
 from scipy.sparse import issparse
 
 from . import oracle
@@ -67,7 +68,9 @@ def test_steps_that_need_no_matrix_run():
 
 def test_every_step_runs_as_on_small_data_and_as_on_large():
     seen = []
-    warm._both(lambda: seen.append((jit._worker_is("serial"), jit._worker_is("eager"))))
+    warm._both(
+        lambda: seen.append((jit.threads.worker_is("serial"), jit.threads.worker_is("eager")))
+    )
     assert seen == [(True, False), (False, True)]
 
 

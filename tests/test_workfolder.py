@@ -11,9 +11,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, NesvmError, convert, open_matrix
-from nesvm_jit.files import converting, sealed, workfolder
-from nesvm_jit.files.stream import Place
-from nesvm_jit.files.workfolder import Done, WorkFolder, require_replaceable, work_folder
+from nesvm_jit.files import sealed
+from nesvm_jit.files.libsvm.stream import Place
+from nesvm_jit.files.ondisk import convert as converting
+from nesvm_jit.files.ondisk import workfolder
+from nesvm_jit.files.ondisk.workfolder import Done, WorkFolder, require_replaceable, work_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 

@@ -14,8 +14,9 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import FormatError, InputError, NesvmError
-from nesvm_jit.files import sealed, snapshot, text
+from nesvm_jit import FormatError, InputError, NesvmError, settings
+from nesvm_jit.checkpoint import snapshot
+from nesvm_jit.files import sealed, text
 
 pytestmark = pytest.mark.pure
 
@@ -378,10 +379,10 @@ def test_copies_have_arrays_of_their_own():
 )
 def test_a_checkpoint_must_be_a_named_file(path, name):
     with pytest.raises(FormatError) as e:
-        snapshot.require_named_file(path)
+        settings.require_named_file(path)
     assert str(e.value) == f"checkpoint must be the name of a file, got {name}"
 
 
 @pytest.mark.parametrize("path", ["a", Path("a")])
 def test_a_named_file_may_be_a_checkpoint(path):
-    assert snapshot.require_named_file(path) is None
+    assert settings.require_named_file(path) is None

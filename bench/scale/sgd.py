@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 from nesvm_jit import open_matrix
-from nesvm_jit.matrix import as_scipy
+from nesvm_jit.matrix.rows import as_scipy
 
 BLOCK = 8 << 20
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from ..errors import InputError
-from ..matrix import as_vector
+from ..matrix.checks import as_vector
 from ..settings import one_of, positive
 
 

@@ -9,16 +9,17 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.gram import gram
 from ..kernels.sweep import HINGE, SQUARE
-from ..matrix import Matrix, as_matrix, shape
+from ..matrix.checks import as_matrix
+from ..matrix.matrix import Matrix, shape
+from ..matrix.rows import narrowed
 from ..models import MODELS
-from ..narrow import narrowed
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_rows import KernelRows
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import Settings
+from ..solvers.coarse import FIRST, newton_in_levels, pairwise_in_levels, run_in_pairs
 from ..solvers.driver import always, drive, now_and_then
 from ..solvers.least_squares import least_squares
-from ..solvers.levels import FIRST, newton_in_levels, pairwise_in_levels, run_in_pairs
 from ..solvers.run import Run
 from .finish import limits, run_to_the_end
 from .kernel_matrix import (

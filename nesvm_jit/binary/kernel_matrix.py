@@ -13,8 +13,9 @@ from ..errors import InputError
 from ..jit import get_threads, memory_bytes
 from ..kernels.gram import POLY, RBF, Spec, as_spec, centre_of, gram, reach_of
 from ..kernels.sums import row_norms
-from ..matrix import Csr, Matrix, as_number, as_scipy, shape, take_rows
-from ..narrow import narrowed
+from ..matrix.checks import as_number
+from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.rows import as_scipy, narrowed, take_rows
 from ..numerics.eigenvalues import extreme_eigenvalues
 from ..problems.kernel_rows import KernelRows, entry_error
 from ..settings import Settings

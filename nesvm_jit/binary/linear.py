@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from ..checkpoint.states import Saving
 from ..errors import InputError
 from ..jit import memory_bytes
 from ..kernels.sweep import HINGE
-from ..matrix import as_vector, shape
+from ..matrix.checks import as_vector
+from ..matrix.matrix import shape
+from ..matrix.rows import narrowed
 from ..models import MODELS, Smoothing
-from ..narrow import narrowed
 from ..problems.evaluation import Evaluation
 from ..problems.linear import LinearProblem, problem_in_memory
 from ..settings import Settings
@@ -25,12 +27,11 @@ from ..solvers.accelerated import (
     warm_start,
 )
 from ..solvers.auto import choose, patience, smoothing_from
-from ..solvers.direction import direction
+from ..solvers.directions import direction
 from ..solvers.driver import always, drive, now_and_then, where_it_may_end
 from ..solvers.homotopy import homotopy
 from ..solvers.run import Run
 from .finish import limits, run_to_the_end
-from .saving import Saving
 from .solution import Solution
 from .start import Start
 

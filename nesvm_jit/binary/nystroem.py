@@ -11,11 +11,12 @@ import numpy as np
 from scipy.sparse import vstack
 
 from ..errors import InputError
-from ..files.ondisk import OnDisk
+from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
 from ..kernels.gram import gram
-from ..matrix import Matrix, as_matrix, as_scipy, row_slice, shape, take_rows
-from ..narrow import narrowed
+from ..matrix.checks import as_matrix
+from ..matrix.matrix import Matrix, shape
+from ..matrix.rows import as_scipy, narrowed, row_slice, take_rows
 from ..settings import Settings
 from .kernel_matrix import budget_bytes, spec_of
 

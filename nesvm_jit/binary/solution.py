@@ -6,7 +6,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.sums import margins
-from ..matrix import as_matrix, shape
+from ..matrix.checks import as_matrix
+from ..matrix.matrix import shape
 
 
 @dataclass(frozen=True)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from ..checkpoint.fingerprint import data_of, opened
 from ..errors import InputError
-from ..files.ondisk import OnDisk
+from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
-from ..kept import data_of, opened
-from ..matrix import Matrix, as_matrix, as_vector, shape
+from ..matrix.checks import as_matrix, as_vector
+from ..matrix.matrix import Matrix, shape
 from ..models import MODELS
 from ..problems.linear import LinearProblem
 from ..problems.shard import Shard

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint import Slot
+from ..checkpoint.checkpoint import Slot
 from ..errors import InputError
-from ..matrix import as_number, as_vector
+from ..matrix.checks import as_number, as_vector
 
 FARTHEST = 1e50  # of an entry of w⁰ or w⋆
 

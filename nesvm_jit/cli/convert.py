@@ -33,8 +33,8 @@ def convert(text_file, binary_dir, features, float32, fresh, quiet, as_json):
       nesvm-jit convert --float32 part-*.gz all.bin
       nesvm-jit predict webspam.bin webspam.model out
     """
-    from ..files.converting import convert as run
-    from ..files.workfolder import unfinished
+    from ..files.ondisk.convert import convert as run
+    from ..files.ondisk.workfolder import unfinished
 
     if binary_dir == "-":
         raise click.UsageError("BINARY_DIR must be a folder, got -")

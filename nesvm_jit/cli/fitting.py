@@ -91,7 +91,7 @@ def train_on_cluster(
 
 def cross_validate_here(asked: Request, folds: int) -> None:
     """Print the accuracy of cross-validation; no model is written."""
-    from .. import report
+    from ..machine import facts as report
     from ..machine.crossval import cross_validate
 
     if asked.warm_start:
@@ -153,7 +153,7 @@ def _refuse_rows_elsewhere(option: str) -> None:
 
 
 def _give_hints(asked: Request, X: Any, y: Any) -> None:
-    from .. import report
+    from ..machine import facts as report
 
     if not asked.silent and y is not None and asked.settings["kernel"] != "precomputed":
         for hint in report.scaling_hints(X):
@@ -164,7 +164,7 @@ def _train(
     asked: Request, target: str, fit: Callable[[Callable], Any], clock: Clock, X: Any, y: Any
 ) -> None:
     """Fit, write the model and what was asked for beside it, and say how it went."""
-    from .. import report
+    from ..machine import facts as report
 
     settings, checkpoint = asked.settings, asked.settings["checkpoint"]
     with Progress(settings["tol"], wanted=not asked.silent) as callback, checkpointing(checkpoint):
@@ -239,7 +239,7 @@ def require_usable_checkpoint(settings: dict, read: list, written: list, folds) 
     options.require_another_file("--checkpoint", checkpoint, *(path for path in read if path))
     if os.path.realpath(checkpoint) in map(os.path.realpath, written):
         raise click.UsageError("--checkpoint must be another file than those that are written")
-    from ..files.snapshot import require_replaceable, require_snapshot
+    from ..checkpoint.snapshot import require_replaceable, require_snapshot
 
     if settings["resume"]:
         require_snapshot(checkpoint)

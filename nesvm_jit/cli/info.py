@@ -17,8 +17,8 @@ def info(model_file, as_json):
       nesvm-jit info --json a9a.model
       nesvm-jit info matrix
     """
-    from .. import report
-    from ..files.ondisk import is_matrix, open_matrix
+    from ..files.ondisk.matrix import is_matrix, open_matrix
+    from ..machine import facts as report
     from ..machine.machine import load_model
 
     if is_matrix(model_file):

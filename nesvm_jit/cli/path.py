@@ -168,8 +168,8 @@ def _document(result, X, y, test, training_file: str) -> dict:
 
 def _read_test(test_file: str, kernel: str, X):
     """Rows and labels of a test file, with the columns that the machine will have."""
-    from ..files.libsvm import read_libsvm
-    from ..files.ondisk import is_matrix
+    from ..files.libsvm.reader import read_libsvm
+    from ..files.ondisk.matrix import is_matrix
     from ..files.training import read_training
     from ..machine.predict import columns_of
 
@@ -183,7 +183,7 @@ def _read_test(test_file: str, kernel: str, X):
 
 
 def _hint(X) -> None:
-    from .. import report
+    from ..machine import facts as report
 
     for hint in report.scaling_hints(X):
         click.echo(f"nesvm-jit: hint: {hint}", err=True)

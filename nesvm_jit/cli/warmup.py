@@ -34,8 +34,8 @@ def warmup(quiet):
       nesvm-jit warmup
       NESVM_JIT_CACHE_DIR=/opt/nesvm-cache nesvm-jit warmup
     """
-    from ..codecache import cache_folders, caching_enabled
-    from ..warm import steps
+    from ..jit.cache import cache_folders, caching_enabled
+    from .compile_ahead import steps
 
     asked = _note_interrupts()
     start = time.perf_counter()

@@ -15,16 +15,16 @@ import numpy as np
 from ..binary.linear import require_memory, solve_problem
 from ..binary.solution import Solution
 from ..binary.start import Start
-from ..checkpoint import Slot
+from ..checkpoint.checkpoint import Slot
+from ..checkpoint.fingerprint import opened
 from ..errors import InputError, NesvmError
 from ..jit import one_blas_thread
-from ..kept import opened
 from ..machine.assembled import linear_machine
 from ..machine.finished import solve_or_recall
 from ..machine.machine import Machine
 from ..machine.multiclass import class_order
 from ..machine.streamed import Relay, class_costs
-from ..matrix import Size
+from ..matrix.rows import Size
 from ..models import MODELS
 from ..problems.linear import LinearProblem
 from ..settings import Settings

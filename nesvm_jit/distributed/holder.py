@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..checkpoint.fingerprint import checksums, matrix_checksum
 from ..errors import InputError
 from ..jit import one_blas_thread
-from ..kept import checksums, matrix_checksum
-from ..matrix import Csr, Matrix, Size, shape, size_of
+from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.rows import Size, size_of
 from ..models.base import Model
 from ..problems.blocks import Block, Resident
 from ..problems.shard import Shard

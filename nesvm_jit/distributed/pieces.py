@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import FormatError, InputError
-from ..files.libsvm import parse_range, read_libsvm
-from ..files.ondisk import is_matrix, open_matrix
+from ..files.libsvm.reader import parse_range, read_libsvm
+from ..files.ondisk.matrix import is_matrix, open_matrix
 from ..files.text import display_name, is_packed
-from ..matrix import Matrix, as_matrix, as_vector, shape
+from ..matrix.checks import as_matrix, as_vector
+from ..matrix.matrix import Matrix, shape
 
 
 class Text(NamedTuple):

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import NesvmError
-from ..matrix import Size
+from ..matrix.rows import Size
 from ..problems.shard import Shard
 from ..problems.sums import Facts
 from .cluster import POLL, Cluster, LostPartError

@@ -4,9 +4,9 @@ import numpy as np
 
 from ..errors import FormatError, InputError
 from ..jit import memory_bytes
-from ..matrix import as_scipy
-from .libsvm import read_libsvm
-from .ondisk import is_matrix, open_matrix
+from ..matrix.rows import as_scipy
+from .libsvm.reader import read_libsvm
+from .ondisk.matrix import is_matrix, open_matrix
 from .text import display_name
 
 IN_MEMORY = 0.4  # of the memory may be taken by rows

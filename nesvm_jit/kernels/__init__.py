@@ -6,7 +6,7 @@ underscore, in the module of the kernel, is the compiled loop that solvers call.
 
 from .gram import gram
 from .hessian import hessian, hessian_diagonal, hessian_times
-from .line import slope
+from .line_search import slope
 from .projection import project_hinge, project_l1
 from .sums import accumulate, accumulate_change, margins, row_norms
 from .sweep import Sweep, sweep

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..bits import prefetch
 from ..jit import helper, loop, overload, types
-from ..matrix import row_axpy, row_dot
+from ..jit.intrinsics import prefetch
+from ..matrix.matrix import row_axpy, row_dot
 
 # What the dual knows of a row, side by side in one line of the cache: y, α and its bounds, d, the
 # curvature ‖x‖² + d + 1/ρ, and r as last seen.

@@ -6,15 +6,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import exact_inline, helper, kernel, one_blas_thread, overload, prange, types
-from ..matrix import (
-    Csr,
-    as_matrix,
-    as_number,
-    as_precision,
-    row_dot,
-    row_load,
-    shape,
-)
+from ..matrix.checks import as_matrix, as_number, as_precision
+from ..matrix.matrix import Csr, row_dot, row_load, shape
 from .projection import require_scale
 from .sums import accumulate, margins, row_norms
 

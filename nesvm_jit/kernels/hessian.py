@@ -14,7 +14,9 @@ from ..jit import (
     prange,
     types,
 )
-from ..matrix import Size, as_matrix, as_vector, output, row_axpy, row_dot, row_load, shape, size_of
+from ..matrix.checks import as_matrix, as_vector, output
+from ..matrix.matrix import row_axpy, row_dot, row_load, shape
+from ..matrix.rows import Size, size_of
 from .sums import _collect, clear, row_sums
 
 PANEL = 512  # dense rows multiplied by one call of BLAS

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import chunk_bounds, chunk_count, helper, kernel, prange
-from ..matrix import as_number, as_vector, output
+from ..matrix.checks import as_number, as_vector, output
 
 
 @helper

@@ -4,18 +4,10 @@ do not depend on the number of threads."""
 import numpy as np
 
 from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
-from ..matrix import (
-    Size,
-    as_matrix,
-    as_number,
-    as_vector,
-    output,
-    row_axpy,
-    row_dot,
-    shape,
-    size_of,
-)
-from ..matrix import row_norms as _norms_of_row
+from ..matrix.checks import as_matrix, as_number, as_vector, output
+from ..matrix.matrix import row_axpy, row_dot, shape
+from ..matrix.matrix import row_norms as _norms_of_row
+from ..matrix.rows import Size, size_of
 
 COLUMNS = 4096  # columns a thread adds up at a time
 PARTS = 4  # entries of X for each partial sum, at least

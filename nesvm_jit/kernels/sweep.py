@@ -6,17 +6,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
-from ..matrix import (
-    Size,
-    as_matrix,
-    as_number,
-    as_vector,
-    output,
-    row_axpy,
-    row_dot,
-    shape,
-    size_of,
-)
+from ..matrix.checks import as_matrix, as_number, as_vector, output
+from ..matrix.matrix import row_axpy, row_dot, shape
+from ..matrix.rows import Size, size_of
 from .projection import hinge_u, require_scale
 from .sums import _collect, clear, row_sums
 

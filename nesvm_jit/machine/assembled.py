@@ -9,8 +9,9 @@ from scipy.sparse import csr_matrix
 from .. import __version__
 from ..binary.nystroem import Landmarks
 from ..binary.solution import Solution
-from ..files.record import ModelRecord
-from ..matrix import Csr, Matrix, as_scipy, shape, take_rows
+from ..files.model.record import ModelRecord
+from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.rows import as_scipy, take_rows
 from ..settings import Settings
 from .machine import Machine
 

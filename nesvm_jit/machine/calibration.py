@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..errors import InputError
-from ..matrix import as_vector
+from ..matrix.checks import as_vector
 
 CLIP = 1e-7  # r_ij stays this far from 0 and 1, as in LIBSVM
 MAX_ROUNDS = 200

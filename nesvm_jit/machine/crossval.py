@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..matrix import as_matrix, as_scipy, as_vector, shape, take_rows
+from ..matrix.checks import as_matrix, as_vector
+from ..matrix.matrix import shape
+from ..matrix.rows import as_scipy, take_rows
 from .folds import stratified_folds
 from .train import train
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from ..binary.solution import Solution
-from ..checkpoint import Checkpoint, Slot
+from ..checkpoint.checkpoint import Checkpoint, Slot
 
 
 def finished(s: Solution) -> bool:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ..errors import InputError
-from ..matrix import as_vector
+from ..matrix.checks import as_vector
 
 
 def stratified_folds(y, n_folds: int, seed: int = 0) -> np.ndarray:

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..files.certificates import require_certificates
-from ..files.model_text import read_model, write_model
-from ..files.record import ModelRecord
+from ..files.model.certificates import require_certificates
+from ..files.model.record import ModelRecord
+from ..files.model.text import read_model, write_model
 from ..kernels.gram import gram
 from ..kernels.sums import margins
-from ..matrix import Csr, Matrix, as_matrix, as_scipy, row_slice, shape
-from ..narrow import narrowed
+from ..matrix.checks import as_matrix
+from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.rows import as_scipy, narrowed, row_slice
 from .calibration import couple, normalise, sigmoid
 from .multiclass import ovr_choice, pairs, vote
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from ..errors import InputError
-from ..files.record import n_problems
+from ..files.model.record import n_problems
 
 __all__ = ["class_order", "n_problems", "ovo_decision", "ovr_choice", "pairs", "vote"]
 

@@ -8,11 +8,13 @@ import numpy as np
 
 from ..errors import FormatError, InputError
 from ..files import predictions
-from ..files.ondisk import is_matrix, open_matrix
-from ..files.stream import libsvm_blocks
+from ..files.libsvm.stream import libsvm_blocks
+from ..files.ondisk.matrix import is_matrix, open_matrix
 from ..files.text import display_name, writing
 from ..files.training import kernel_columns
-from ..matrix import Matrix, as_matrix, as_scipy
+from ..matrix.checks import as_matrix
+from ..matrix.matrix import Matrix
+from ..matrix.rows import as_scipy
 from .machine import Machine, load_model
 
 WHAT = ("labels", "probabilities", "scores")

@@ -12,11 +12,11 @@ from ..binary.linear import require_memory, solve_problem
 from ..binary.nystroem import Landmarks, landmarks_on_disk
 from ..binary.solution import Solution
 from ..binary.start import Start
-from ..checkpoint import Checkpoint, Slot
+from ..checkpoint.checkpoint import Checkpoint, Slot
+from ..checkpoint.fingerprint import checksums, opened
 from ..errors import InputError
-from ..files.ondisk import OnDisk
+from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
-from ..kept import checksums, opened
 from ..models import MODELS
 from ..problems.blocks import Blocks
 from ..problems.linear import LinearProblem

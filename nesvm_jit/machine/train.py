@@ -16,12 +16,14 @@ from ..binary.nystroem import nystroem
 from ..binary.solution import Solution
 from ..binary.solve import solve_checked
 from ..binary.start import Start
-from ..checkpoint import Checkpoint
+from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.fingerprint import data_of, opened
 from ..errors import InputError
-from ..files.ondisk import OnDisk, extent
+from ..files.ondisk.matrix import OnDisk, extent
 from ..jit import get_threads, one_blas_thread
-from ..kept import data_of, opened
-from ..matrix import Csr, Matrix, as_matrix, as_scipy, as_vector, shape, take_rows
+from ..matrix.checks import as_matrix, as_vector
+from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.rows import as_scipy, take_rows
 from ..problems.kernel_rows import KernelRows
 from ..settings import Settings, one_of
 from .assembled import Found, Problem, approximate_machine, machine_of

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..matrix import as_matrix, shape, take_rows
+from ..matrix.checks import as_matrix
+from ..matrix.matrix import shape
+from ..matrix.rows import take_rows
 from . import words
 from .numbers import histogram, label, plain, plain_list, share, spread, text, thinned
 from .plane import plane

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..matrix import as_matrix
+from ..matrix.checks import as_matrix
 from .numbers import label, plain, plain_list, spread
 
 GRID = 160

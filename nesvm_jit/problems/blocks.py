@@ -9,7 +9,8 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from ..matrix import Csr, Matrix, Size, row_slice, size_of
+from ..matrix.matrix import Csr, Matrix
+from ..matrix.rows import Size, row_slice, size_of
 
 BLOCK_BYTES = 1 << 26  # of rows; a pass over as many takes a few milliseconds
 

@@ -20,7 +20,8 @@ from ..kernels.gram import (
 )
 from ..kernels.pairwise import _add_rows, _block
 from ..kernels.sums import row_norms
-from ..matrix import Matrix, shape, take_rows
+from ..matrix.matrix import Matrix, shape
+from ..matrix.rows import take_rows
 
 FEWEST = 16  # rows kept however small the budget
 

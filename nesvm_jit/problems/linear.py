@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..matrix import Matrix
+from ..matrix.matrix import Matrix
 from ..models.base import UNSMOOTHED, Model, Smoothing
 from ..numerics.eigenvalues import power_iteration
 from . import certificate

@@ -17,10 +17,10 @@ from ..kernels.hessian import (
     hessian_parts,
     hessian_rooms,
 )
-from ..kernels.line import Margins, _slope, _step, line_parts
+from ..kernels.line_search import Margins, _slope, _step, line_parts
 from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
-from ..matrix import Matrix
+from ..matrix.matrix import Matrix
 from ..models.base import Model
 from .blocks import Blocks, Resident, block_size
 from .sums import Curvature, Facts, Sums

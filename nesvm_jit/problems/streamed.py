@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from ..files.ondisk import OnDisk
-from ..matrix import Matrix, Size, sparse_size
+from ..files.ondisk.matrix import OnDisk
+from ..matrix.matrix import Matrix
+from ..matrix.rows import Size, sparse_size
 from .blocks import Block, block_bounds
 
 

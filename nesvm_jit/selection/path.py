@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from .. import report
 from ..binary.kernel_matrix import gamma_of
 from ..errors import InputError
-from ..files.ondisk import OnDisk, extent
+from ..files.ondisk.matrix import OnDisk, extent
+from ..machine import facts as report
 from ..machine.folds import stratified_folds
 from ..machine.machine import Machine
 from ..machine.train import train
-from ..matrix import Csr, Matrix, as_matrix, as_vector, shape
+from ..matrix.checks import as_matrix, as_vector
+from ..matrix.matrix import Csr, Matrix, shape
 from ..settings import Settings, one_of
 from .grid import cost_grid, gamma_grid
 from .result import RULES, PathResult

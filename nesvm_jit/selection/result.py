@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ..files.certificates import STATUSES
+from ..files.model.certificates import STATUSES
 from ..machine.machine import Machine
 from ..settings import Settings
 from .scores import SCORES

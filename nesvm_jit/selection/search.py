@@ -11,10 +11,11 @@ import numpy as np
 from ..binary.kernel_matrix import shared_matrix
 from ..binary.nystroem import nystroem
 from ..errors import InputError
-from ..files.ondisk import OnDisk, extent
+from ..files.ondisk.matrix import OnDisk, extent
 from ..machine.multiclass import class_order
 from ..machine.train import Job, is_small, problems_of
-from ..matrix import Matrix, as_vector
+from ..matrix.checks import as_vector
+from ..matrix.matrix import Matrix
 from ..settings import Settings, one_of
 from .columns import Column, folds_together
 from .schedule import run_chains

@@ -13,8 +13,7 @@ from ..binary.kernel_matrix import kernel_rows, worker_mb
 from ..kernels.gram import gram
 from ..machine.assembled import Problem
 from ..machine.train import Job, Posed
-from ..matrix import take_rows
-from ..narrow import narrowed
+from ..matrix.rows import narrowed, take_rows
 
 BLOCK_CELLS = 1 << 22  # of kernel values between rows held out and support vectors
 

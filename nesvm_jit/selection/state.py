@@ -13,9 +13,9 @@ import numpy as np
 
 from .. import __version__
 from ..errors import NesvmError
-from ..files.ondisk import OnDisk
+from ..files.ondisk.matrix import OnDisk
 from ..files.text import writing
-from ..matrix import Csr, Matrix
+from ..matrix.matrix import Csr, Matrix
 from .columns import Column
 from .stage import Fit
 

@@ -4,10 +4,10 @@ Decisions rest on shape, model and the gaps seen, never on clocks or threads: a 
 answer.
 """
 
-from ..matrix import Size
+from ..matrix.rows import Size
 from ..models.base import Smoothing
 from ..problems.blocks import Blocks
-from .direction import WIDEST
+from .directions import WIDEST
 
 FEW_CELLS = 50_000  # of X: below, any start costs more than it saves
 NEWTON_STEPS = 8  # about as many as are left where coordinate steps stall

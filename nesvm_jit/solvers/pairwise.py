@@ -6,7 +6,7 @@ import contextlib
 
 import numpy as np
 
-from ..kernels.active_set import _newton_steps
+from ..kernels.dual_newton import _newton_steps
 from ..kernels.pairwise import _dual_steps
 from ..problems.kernel import KernelProblem
 from .driver import Engine

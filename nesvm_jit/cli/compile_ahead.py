@@ -1,0 +1,101 @@
+"""One small call of every kernel for every kind of matrix, to compile and cache it."""
+
+import io
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_matrix
+
+from .. import jit, kernels
+from ..binary.solve import solve
+from ..files.libsvm.reader import read_libsvm
+from ..kernels.dual_newton import _newton_steps
+from ..kernels.gram import as_spec
+from ..kernels.text.model import _parse_rows
+from ..matrix.checks import as_matrix
+from ..problems.kernel_rows import KernelRows
+
+
+def matrices() -> dict[str, object]:
+    """A small matrix of each kind that is compiled ahead."""
+    dense = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5], [3.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
+    return {
+        "dense float64": dense,
+        "dense float32": dense.astype(np.float32),
+        "CSR float64": csr_matrix(dense),
+        "CSR float32": csr_matrix(dense.astype(np.float32)),
+    }
+
+
+def calls(X) -> dict[str, Callable]:
+    """Every kernel that reads a matrix, by name, ready to run on X."""
+    n, p = X.shape
+    a, w = np.arange(float(n)), np.ones(p)
+    y = np.where(a % 2, 1.0, -1.0)
+    return {
+        "margins": partial(kernels.margins, X, w),
+        "row_norms": partial(kernels.row_norms, X),
+        "accumulate": partial(kernels.accumulate, X, a),
+        "accumulate_change": partial(kernels.accumulate_change, X, a, y, w.copy()),
+        "sweep": partial(kernels.sweep, X, y, w),
+        "hessian": partial(kernels.hessian, X, a),
+        "hessian_diagonal": partial(kernels.hessian_diagonal, X, a),
+        "hessian_times": partial(kernels.hessian_times, X, a, w),
+        "gram float64": partial(kernels.gram, X),
+        "gram float32": partial(kernels.gram, X, dtype=np.float32),
+    }
+
+
+def steps() -> Iterator[tuple[str, Callable]]:
+    """(name, call) of everything there is to compile, for small data and for large."""
+    for dtype in (np.float64, np.float32):
+        yield f"read_libsvm, {np.dtype(dtype)}", partial(_both, partial(_read, dtype))
+    yield "project_hinge", partial(_both, partial(kernels.project_hinge, np.ones(2)))
+    yield "project_l1", partial(_both, partial(kernels.project_l1, np.ones(2)))
+    yield "slope", partial(_both, partial(kernels.slope, np.ones(2), np.ones(2), [1.0, -1.0]))
+    for kind, X in matrices().items():
+        for name, call in calls(X).items():
+            yield f"{name}, {kind}", partial(_both, call)
+        choices: list[dict[str, Any]] = [{}, {"solver": "coordinate"}, {"kernel": "rbf"}]
+        for options in choices:
+            call = partial(solve, X, [1.0, -1.0, 1.0, -1.0], **options)
+            name = "".join(f" {value}" for value in options.values())
+            yield f"solve{name}, {kind}", partial(_both, call)
+        yield f"kernel rows, {kind}", partial(_both, partial(_kernel_rows, X))
+    yield "hard duals", _hard_dual
+    yield "model files", _read_model
+
+
+def _read(dtype) -> None:
+    read_libsvm(io.BytesIO(b"1 1:2\n"), dtype=dtype)
+
+
+def _kernel_rows(X) -> None:
+    """Rows, some of them twice, and a block that is partly there."""
+    spec = as_spec("rbf", None, 0.0, 3, X.shape[1])
+    rows = KernelRows(as_matrix(X), spec, budget_bytes=1e6)
+    rows.rows(np.arange(2))
+    rows.block(np.arange(3))
+    rows.times(np.ones(X.shape[0]))
+
+
+def _hard_dual() -> None:
+    """Where steps of two coordinates would not end."""
+    side, two = np.ones(2), np.eye(2)
+    _newton_steps(two, -side, side, True, 0.0, np.zeros(2), np.array([1.0, -1.0]))
+
+
+def _read_model() -> None:
+    text = np.frombuffer(b"1 2:3\n", np.uint8)
+    cells = (np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
+    _parse_rows(text, 0, 0, np.zeros((1, 1)), *cells)
+
+
+def _both(call: Callable) -> None:
+    """Run `call` as on small data, then as on large."""
+    with jit.serial_kernels():
+        call()
+    with jit.eager_kernels():
+        call()

@@ -1,0 +1,133 @@
+"""LIBSVM text into an on-disk matrix, in bounded memory and with a journal to go on from."""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import FormatError, InputError
+from ...matrix.checks import as_precision
+from ..libsvm.reader import _base, _limit
+from ..libsvm.stream import START, as_block_bytes, placed_blocks
+from ..text import display_name
+from .workfolder import Done, WorkFolder
+
+BLOCK_BYTES = 32 << 20
+
+
+class Conversion(NamedTuple):
+    """What `convert` made; `resumed` if an interrupted run had done a part of it."""
+
+    n_rows: int
+    n_cols: int
+    n_cells: int
+    nbytes: int
+    resumed: bool
+
+
+def convert(
+    paths: Any,
+    folder: Any,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    zero_based: bool = False,
+    resume: bool = True,
+    progress: Callable[[dict], Any] | None = None,
+    block_bytes: int = BLOCK_BYTES,
+) -> Conversion:
+    """Write the rows of LIBSVM text files, one after the other, as an on-disk matrix in `folder`.
+
+    `paths` is one of what `read_libsvm` takes, or a list of file names. About `block_bytes` of
+    text are held at a time. The folder appears when it is whole; an older matrix there is
+    replaced. Until then a journal in a hidden folder beside it has every finished block: a run
+    that was killed is taken up by the next one with the same files and options, unless `resume`
+    is false. `progress` is called with a dict (`rows cells text_bytes file`) after every block.
+    """
+    sources = _sources(paths)
+    dtype = as_precision(dtype)
+    base = _base(zero_based)
+    limit = _limit(n_features, base)
+    block_bytes = as_block_bytes(block_bytes)
+    display_name(folder)
+    inputs = [_identity(source) for source in sources]
+    wanted = None if n_features is None else limit
+    job = {"inputs": inputs, "n_features": wanted, "dtype": dtype.name, "first_index": base}
+    with WorkFolder(folder, job, resumable=None not in inputs) as work:
+        resumed = work.begin(resume)
+        report = partial(_report, progress, work, sources)
+        report()
+        read = partial(
+            placed_blocks,
+            n_features=n_features,
+            dtype=dtype,
+            zero_based=zero_based,
+            block_bytes=block_bytes,
+        )
+        _write_all(work, _rows_of(sources, inputs, work.done, read), report)
+        width = work.done.n_cols if wanted is None else wanted
+        header = work.finish(width, dtype, base)
+    nbytes = sum(kind.itemsize * length for kind, length in header.shapes.values())
+    return Conversion(header.n_rows, header.n_cols, header.n_cells, nbytes, resumed)
+
+
+def _rows_of(sources: list, inputs: list, done: Done, read: Callable):
+    """(number of the file, matrix, labels, place after them) of all that is not done."""
+    for k in range(done.file, len(sources)):
+        start = done.place if k == done.file else START
+        with contextlib.closing(read(sources[k], start=start)) as blocks:
+            for X, labels, place in blocks:
+                yield k, X, labels, place
+        if _identity(sources[k]) != inputs[k]:
+            raise FormatError(f"{display_name(sources[k])}: the file changed while it was read")
+
+
+def _write_all(work: WorkFolder, blocks, report: Callable[[], None]) -> None:
+    """Write every block while the next one is read."""
+    with ThreadPoolExecutor(1, "nesvm-jit-write") as pool, contextlib.closing(blocks):
+        written = None
+        for block in blocks:
+            if written is not None:
+                written.result()
+                report()
+            written = pool.submit(work.append, *block)
+        if written is not None:
+            written.result()
+            report()
+
+
+def _report(progress, work: WorkFolder, sources: list) -> None:
+    if progress is not None:
+        done = work.done
+        facts = {"rows": done.n_rows, "cells": done.n_cells, "text_bytes": done.text_bytes}
+        progress({**facts, "file": display_name(sources[done.file])})
+
+
+def _sources(paths) -> list:
+    several = isinstance(paths, (list, tuple))
+    sources = list(paths) if several else [paths]
+    if not sources:
+        raise InputError("at least one text file is required")
+    for source in sources:
+        display_name(source)
+        if len(sources) > 1 and (hasattr(source, "read") or source == "-"):
+            raise InputError("standard input or an open file must be the only one to convert")
+    return sources
+
+
+def _identity(source) -> list | None:
+    """What tells whether a file is the one it was; None for what cannot be read again."""
+    if hasattr(source, "read") or source == "-":
+        return None
+    try:
+        found = os.stat(source)
+    except (OSError, ValueError) as e:
+        why = getattr(e, "strerror", None) or e
+        raise FormatError(f"{display_name(source)}: cannot be read: {why}") from None
+    if not stat.S_ISREG(found.st_mode):
+        return None
+    return [os.path.abspath(os.fsdecode(source)), found.st_size, found.st_mtime_ns]

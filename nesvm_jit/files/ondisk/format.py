@@ -1,0 +1,149 @@
+"""The folder of an on-disk matrix: a sealed header and four little-endian arrays, a file each."""
+
+import os
+import sys
+import threading
+import weakref
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+
+from ...errors import FormatError
+from .. import sealed
+from ..text import display_name
+
+FORMAT, VERSION = "nesvm-jit matrix", 1
+HEADER = "header.json"
+ARRAYS = ("values", "indices", "indptr", "labels")
+FILES = frozenset({HEADER, *(f"{a}.bin" for a in ARRAYS)})
+PIECE_BYTES = 8 << 20  # read at a time where all of an array is gone through
+MOST_COLUMNS = (1 << 32) - 1
+
+
+class Header(NamedTuple):
+    """What header.json says; a line of `blocks` is rows, cells and the CRC-32 of their part of
+    each of ARRAYS (of indptr: the ends of the rows)."""
+
+    n_rows: int
+    n_cols: int
+    n_cells: int
+    dtype: str
+    first_index: int
+    blocks: list[list[int]]
+    byte_order: str = "little"
+
+    @property
+    def shapes(self) -> dict[str, tuple[np.dtype, int]]:
+        """Type and length of every array, as numbers of this machine."""
+        return {
+            "values": (np.dtype(self.dtype), self.n_cells),
+            "indices": (np.dtype(np.uint32), self.n_cells),
+            "indptr": (np.dtype(np.uint64), self.n_rows + 1),
+            "labels": (np.dtype(np.float64), self.n_rows),
+        }
+
+    def text(self) -> bytes:
+        return sealed.seal(FORMAT, VERSION, self._asdict())
+
+
+def read_header(folder) -> Header:
+    name = display_name(folder)
+    where = os.path.join(os.fsdecode(folder), HEADER)
+    try:
+        with open(where, "rb") as f:
+            data = f.read()
+    except (FileNotFoundError, NotADirectoryError):
+        raise FormatError(f"{name}: an on-disk matrix is required, there is no {HEADER}") from None
+    except (OSError, ValueError) as e:
+        why = getattr(e, "strerror", None) or e
+        raise FormatError(f"{display_name(where)}: cannot be read: {why}") from None
+    try:
+        return _checked(sealed.unseal(FORMAT, VERSION, data))
+    except ValueError as e:
+        raise FormatError(f"{display_name(where)}: {e}") from None
+
+
+def _checked(facts: dict) -> Header:
+    """The header in these facts; a ValueError says which of them cannot be."""
+    try:
+        header = Header(**{name: facts[name] for name in Header._fields})
+    except KeyError as e:
+        raise ValueError(f"{e.args[0]} is missing") from None
+    table = header.blocks
+    if not isinstance(table, list) or not all(
+        isinstance(row, list) and len(row) == 2 + len(ARRAYS) and all(map(_is_count, row))
+        for row in table
+    ):
+        raise ValueError("blocks must be lists of rows, cells and four checksums")
+    for name, least, most, value in (
+        ("n_rows", 1, sum(row[0] for row in table), header.n_rows),
+        ("n_cells", 0, sum(row[1] for row in table), header.n_cells),
+    ):
+        if not _is_count(value) or value < least or value != most:
+            raise ValueError(f"{name} must be the sum over all blocks, {most}, got {value!r:.40}")
+    if not _is_count(header.n_cols) or header.n_cols > MOST_COLUMNS:
+        raise ValueError(f"n_cols must be from 0 to {MOST_COLUMNS}, got {header.n_cols!r:.40}")
+    choices = {"dtype": ("float64", "float32"), "first_index": (0, 1), "byte_order": ("little",)}
+    for name, allowed in choices.items():
+        value = facts[name]
+        if value not in allowed or isinstance(value, bool):
+            raise ValueError(f"{name} must be {' or '.join(map(str, allowed))}, got {value!r:.40}")
+    return header
+
+
+def _is_count(value) -> bool:
+    return type(value) is int and 0 <= value < 1 << 60
+
+
+# ---------------------------------------------------------------- arrays
+
+
+class Array:
+    """Numbers in an open file, read by their positions."""
+
+    def __init__(self, path: str, dtype: np.dtype, length: int):
+        self.name = display_name(path)
+        self.dtype, self.length = dtype, length
+        self._lock = threading.Lock()
+        try:
+            self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+        except OSError as e:
+            raise FormatError(f"{self.name}: cannot be read: {e.strerror}") from None
+        weakref.finalize(self, os.close, self._file)
+        required, size = length * dtype.itemsize, os.fstat(self._file).st_size
+        if size != required:
+            raise FormatError(f"{self.name}: {required} bytes are required, got {size}")
+
+    def fill(self, lo: int, out: np.ndarray) -> np.ndarray:
+        """Numbers lo, lo + 1, … in `out`."""
+        view, offset = out.view(np.uint8).data, 0
+        while offset < len(view):
+            try:
+                n = self._read_at(lo * self.dtype.itemsize + offset, view[offset:])
+            except OSError as e:
+                raise FormatError(f"{self.name}: cannot be read: {e.strerror}") from None
+            if not n:
+                raise FormatError(f"{self.name}: the file is shorter than it was")
+            offset += n
+        if sys.byteorder == "big":
+            out.byteswap(inplace=True)
+        return out
+
+    def _read_at(self, offset: int, out: memoryview) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._file, [out], offset)
+        with self._lock:  # Windows: the position belongs to the file
+            os.lseek(self._file, offset, os.SEEK_SET)
+            data = os.read(self._file, min(len(out), PIECE_BYTES))
+        out[: len(data)] = data
+        return len(data)
+
+    def crc32(self, lo: int, hi: int) -> int:
+        """The checksum of numbers lo..hi as they are in the file."""
+        crc, step = 0, PIECE_BYTES // self.dtype.itemsize
+        piece = np.empty(min(step, hi - lo), dtype=self.dtype)
+        for at in range(lo, hi, step):
+            part = self.fill(at, piece[: min(step, hi - at)])
+            crc = zlib.crc32(part.astype(self.dtype.newbyteorder("<"), copy=False).data, crc)
+        return crc

@@ -1,0 +1,227 @@
+"""Matrices on disk: a folder of plain arrays under a sealed header, read by ranges of rows.
+
+Nothing is memory-mapped: what is read is in memory, what is not takes none, and a file that
+shrinks under the reader is an error, not a signal.
+"""
+
+import os
+from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ...errors import FormatError, InputError
+from ...matrix.checks import ASCENDING, BROKEN, INFINITE, csr_fault, readonly
+from ...matrix.matrix import Csr, shape
+from ..libsvm.stream import as_block_bytes
+from ..text import display_name
+from .format import HEADER, PIECE_BYTES, Array, Header, read_header
+
+BLOCK_BYTES = 64 << 20
+
+
+def is_matrix(path: Any) -> bool:
+    """Whether `path` is a folder with a header in it."""
+    try:
+        return path != "-" and os.path.isfile(os.path.join(path, HEADER))
+    except (TypeError, ValueError):
+        return False
+
+
+def open_matrix(folder: Any) -> "OnDisk":
+    """The matrix in a folder that `convert` made; header and sizes are checked now, rows as they
+    are read."""
+    return OnDisk(folder, read_header(folder))
+
+
+def extent(X: Any) -> tuple[int, int]:
+    """Rows and columns of a matrix in memory or on disk."""
+    return X.shape if isinstance(X, OnDisk) else shape(X)
+
+
+class Buffers:
+    """Memory that is used again by the next `read` into it, and then holds other rows."""
+
+    def __init__(self):
+        self._arrays: dict[str, np.ndarray] = {}
+
+    def take(self, name: str, n: int, dtype) -> np.ndarray:
+        """An array of n numbers, the memory of the last one of this name if that suffices."""
+        have = self._arrays.get(name)
+        if have is None or len(have) < n or have.dtype != dtype:
+            self._arrays.pop(name, have)  # freed before the next one is made
+            have = self._arrays[name] = np.empty(n, dtype=dtype)
+        return have[:n]
+
+
+# ---------------------------------------------------------------- the matrix
+
+
+class OnDisk:
+    """A matrix with labels that stays on disk; `read` and `blocks` give parts of it as `Csr`."""
+
+    def __init__(self, path, header: Header):
+        self.path = os.path.abspath(os.fsdecode(path))
+        self.name = display_name(path)
+        self.n_rows, self.n_cols, self.n_cells = header[:3]
+        self.dtype = np.dtype(header.dtype)
+        self.first_index = header.first_index
+        self._table = header.blocks
+        self._arrays = {
+            name: Array(os.path.join(os.fsdecode(path), f"{name}.bin"), dtype, length)
+            for name, (dtype, length) in header.shapes.items()
+        }
+        self._cuts: dict[int, np.ndarray] = {}
+
+    def __reduce__(self):
+        return open_matrix, (self.path,)
+
+    def __repr__(self) -> str:
+        return f"<{self.n_rows} x {self.n_cols} matrix of {self.dtype} in {self.name}>"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.n_rows, self.n_cols
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all arrays."""
+        return sum(a.length * a.dtype.itemsize for a in self._arrays.values())
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """All labels, read when first asked for."""
+        return self.read_labels(0, self.n_rows)
+
+    def read_labels(self, lo: int, hi: int) -> np.ndarray:
+        """The labels of rows lo..hi."""
+        lo, hi = self._range(lo, hi)
+        labels = self._arrays["labels"].fill(lo, np.empty(hi - lo))
+        if not np.isfinite(labels).all():
+            raise FormatError(f"{self._arrays['labels'].name}: labels must be finite")
+        return readonly(labels)
+
+    def read(self, lo: int, hi: int, buffers: Buffers | None = None) -> Csr:
+        """Rows lo..hi, checked: what is no matrix is a FormatError, and never reaches a kernel.
+
+        With `buffers` the result is good until the next read into them.
+        """
+        lo, hi = self._range(lo, hi)
+        take = (buffers or Buffers()).take
+        ends = self._row_ends(lo, hi, take("ends", hi - lo + 1, np.uint64))
+        first, n = int(ends[0]), int(ends[-1] - ends[0])
+        values = self._arrays["values"].fill(first, take("values", n, self.dtype))
+        indices = self._arrays["indices"].fill(first, take("indices", n, np.uint32))
+        ends -= ends[0]
+        if max(self.n_cols, n) < 1 << 31:
+            indptr = take("indptr", hi - lo + 1, np.uint32)
+            indptr[:] = ends
+        else:
+            indices, indptr = indices.astype(np.uint64), ends
+        X = Csr(readonly(values), readonly(indices), readonly(indptr), self.n_cols)
+        fault = csr_fault(X.data, X.indices, X.indptr, X.n_cols)
+        if fault != ASCENDING:
+            what = {
+                BROKEN: ("indices", f"an index is outside the {self.n_cols} columns"),
+                INFINITE: ("values", "values must be finite"),
+            }.get(fault, ("indices", "indices must ascend"))
+            raise FormatError(
+                f"{self._arrays[what[0]].name}: damaged in rows {lo}..{hi}: {what[1]}"
+            )
+        return X
+
+    def blocks(
+        self, block_bytes: int = BLOCK_BYTES, reuse: bool = False
+    ) -> Generator[tuple[int, int, Csr], None, None]:
+        """(lo, hi, rows lo..hi) from the first row to the last, the next block read meanwhile by
+        a thread; a block has at most `block_bytes`, or one row.
+
+        With `reuse` two buffers take turns: a block is good until the next one is asked for.
+        """
+        cuts = self.cuts(block_bytes).tolist()
+        return self.ranges(list(pairwise(cuts)), reuse)
+
+    def ranges(
+        self, ranges: list[tuple[int, int]], reuse: bool = False
+    ) -> Generator[tuple[int, int, Csr], None, None]:
+        """(lo, hi, rows lo..hi) of every range, read ahead as in `blocks`."""
+        turns = [Buffers(), Buffers()] if reuse else [None, None]
+        with ThreadPoolExecutor(1, "nesvm-jit-read") as pool:
+
+            def submit(k: int):
+                lo, hi = ranges[k]
+                return pool.submit(self.read, lo, hi, turns[k % 2])
+
+            ahead = submit(0)
+            for k, (lo, hi) in enumerate(ranges):
+                X = ahead.result()
+                if k + 1 < len(ranges):
+                    ahead = submit(k + 1)
+                yield lo, hi, X
+
+    def cuts(self, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
+        """Row numbers 0, …, n_rows between which there are at most `block_bytes`, or one row."""
+        size = as_block_bytes(block_bytes)
+        if size not in self._cuts:
+            self._cuts[size] = readonly(np.array(self._find_cuts(size)))
+        return self._cuts[size]
+
+    def _find_cuts(self, size: int) -> list[int]:
+        per_cell, per_row = self.dtype.itemsize + (4 if self.n_cols < 1 << 31 else 12), 12
+        cuts, start = [0], 0
+        step = PIECE_BYTES // 8
+        for lo in range(0, self.n_rows, step):
+            hi = min(self.n_rows, lo + step)
+            ends = self._row_ends(lo, hi, np.empty(hi - lo + 1, dtype=np.uint64))
+            # bytes of all rows before row lo, lo + 1, …
+            before = ends.astype(np.int64) * per_cell + per_row * np.arange(lo, hi + 1)
+            while before[-1] - start > size:
+                fits = lo + int(np.searchsorted(before, start + size, side="right")) - 1
+                cuts.append(max(fits, cuts[-1] + 1))
+                start = int(before[cuts[-1] - lo])
+        return cuts if cuts[-1] == self.n_rows else [*cuts, self.n_rows]
+
+    def digest(self) -> bytes:
+        """What stands for the contents: the table of checksums."""
+        return repr((self.shape, self.n_cells, self.dtype.str, self._table)).encode()
+
+    def verify(self) -> None:
+        """Read everything once and compare it with the checksums of the header."""
+        row = cell = 0
+        for rows, cells, *expected in self._table:
+            parts = {"values": cell, "indices": cell, "indptr": row + 1, "labels": row}
+            for (name, lo), crc in zip(parts.items(), expected, strict=True):
+                n = cells if name in ("values", "indices") else rows
+                if self._arrays[name].crc32(lo, lo + n) != crc:
+                    raise FormatError(
+                        f"{self._arrays[name].name}: damaged in rows {row}..{row + rows}: "
+                        "their checksum does not match"
+                    )
+            row, cell = row + rows, cell + cells
+        self._row_ends(0, 0, np.empty(1, dtype=np.uint64))
+
+    def _row_ends(self, lo: int, hi: int, out: np.ndarray) -> np.ndarray:
+        """Where rows lo, …, hi start among all cells: ascending, and inside the arrays."""
+        ends = self._arrays["indptr"].fill(lo, out)
+        inside = (ends[:-1] <= ends[1:]).all() and ends[-1] <= self.n_cells
+        if not inside or (lo == 0 and ends[0]) or (hi == self.n_rows and ends[-1] != self.n_cells):
+            raise FormatError(
+                f"{self._arrays['indptr'].name}: damaged in rows {lo}..{hi}: row ends must ascend "
+                f"from 0 to {self.n_cells}"
+            )
+        return ends
+
+    def _range(self, lo, hi) -> tuple[int, int]:
+        try:
+            whole = int(lo), int(hi)
+            fits = 0 <= whole[0] <= whole[1] <= self.n_rows and whole == (lo, hi)
+        except (TypeError, ValueError, OverflowError):
+            fits = False
+        if not fits:
+            raise InputError(
+                f"rows must be a range within 0..{self.n_rows}, got {lo!r:.40}..{hi!r:.40}"
+            )
+        return whole

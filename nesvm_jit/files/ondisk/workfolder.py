@@ -1,0 +1,298 @@
+"""The hidden folder beside a matrix in which it grows block by block, and the journal of that.
+
+The journal never says more than is on the disk: after a crash the arrays are cut to the lengths
+it has, and work goes on from there.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import FormatError, NesvmError
+from .. import sealed
+from ..libsvm.stream import START, Place
+from ..text import display_name
+from .format import ARRAYS, FILES, FORMAT, HEADER, Header
+
+JOURNAL_FORMAT, JOURNAL_VERSION = "nesvm-jit conversion", 1
+JOURNAL, LOCK, MATRIX, OLD = "journal.json", "lock", "matrix", "old"
+
+
+class Done(NamedTuple):
+    """How far a conversion is: in which file, where in it, and what that came to."""
+
+    file: int = 0
+    place: Place = START
+    n_rows: int = 0
+    n_cols: int = 0
+    n_cells: int = 0
+    text_bytes: int = 0
+
+
+class WorkFolder:
+    """A context that holds the folder alone; left without `finish`, it keeps what a later run can
+    go on from, else nothing."""
+
+    def __init__(self, target, job: dict, resumable: bool):
+        self.name = display_name(target)
+        self.target = os.path.realpath(os.fsdecode(target))
+        self.done = Done()
+        self._job = job
+        self._resumable = resumable
+        self._folder = work_folder(target)
+        self._blocks: list[list[int]] = []
+        self._files: dict[str, Any] = {}
+        self._lock = -1
+
+    def __enter__(self) -> "WorkFolder":
+        with self._naming_errors():
+            require_replaceable(self.target, self.name)
+            self._lock = _locked(self._folder, self.name)
+        return self
+
+    def __exit__(self, kind, error, trace) -> None:
+        for f in self._files.values():
+            f.close()
+        if error is None:
+            self._clear()
+        else:
+            with contextlib.suppress(OSError):
+                self._put_back()
+                if not self._keeps(error):
+                    self._clear()
+        os.close(self._lock)
+
+    def _clear(self) -> None:
+        """Remove the folder, the lock last: until then it is nobody else's."""
+        with contextlib.suppress(OSError):
+            for name in set(os.listdir(self._folder)) - {LOCK}:
+                _remove(os.path.join(self._folder, name))
+            os.unlink(os.path.join(self._folder, LOCK))
+            os.rmdir(self._folder)
+
+    def _goes_on(self) -> bool:
+        return self._resumable and self.done.n_rows > 0
+
+    def _keeps(self, error: BaseException) -> bool:
+        """Whether a later run can go on: not where the text is wrong and has to change."""
+        wrong = isinstance(error, FormatError) and not isinstance(error.__context__, OSError)
+        return self._goes_on() and not wrong
+
+    @contextlib.contextmanager
+    def _naming_errors(self):
+        try:
+            yield
+        except OSError as e:
+            again = "; run it again to go on where it stopped" if self._goes_on() else ""
+            why = f"cannot be written: {e.strerror or e}{again}"
+            raise NesvmError(f"{self.name}: {why}") from None
+
+    # ------------------------------------------------------------ work
+
+    def begin(self, resume: bool) -> bool:
+        """Open the arrays, as an earlier run of the same job left them if there was one."""
+        with self._naming_errors():
+            self._put_back()
+            resumed = resume and self._resumable and self._take_up()
+            if not resumed:
+                for name in (MATRIX, JOURNAL):
+                    _remove(os.path.join(self._folder, name))
+                os.mkdir(os.path.join(self._folder, MATRIX))
+                for name in ARRAYS:
+                    # kept open for many blocks, closed by __exit__
+                    self._files[name] = open(self._array(name), "wb", buffering=0)  # noqa: SIM115
+                _write(self._files["indptr"], np.zeros(1, dtype="<u8"))
+        return resumed
+
+    def append(self, file: int, X, labels: np.ndarray, place: Place) -> None:
+        """Write the rows of a block; if it can be resumed from, the journal knows them now."""
+        done = self.done
+        parts = {
+            "values": X.data.astype(X.data.dtype.newbyteorder("<"), copy=False),
+            "indices": X.indices.astype("<u4", copy=False),
+            "indptr": X.indptr[1:].astype("<u8") + np.uint64(done.n_cells),
+            "labels": labels.astype("<f8", copy=False),
+        }
+        before = done.place.offset if file == done.file else 0
+        with self._naming_errors():
+            for name, part in parts.items():
+                _write(self._files[name], part)
+            crcs = [zlib.crc32(parts[name].data) for name in ARRAYS]
+            self._blocks.append([len(labels), len(X.data), *crcs])
+            done = Done(
+                file,
+                place,
+                done.n_rows + len(labels),
+                max(done.n_cols, int(X.shape[1])),
+                done.n_cells + len(X.data),
+                done.text_bytes + place.offset - before,
+            )
+            if self._resumable:
+                self._sync()
+                self._write_journal(done)
+        self.done = done
+
+    def finish(self, n_cols: int, dtype: np.dtype, first_index: int) -> Header:
+        """Write the header and put the matrix in its place."""
+        done = self.done
+        header = Header(
+            done.n_rows, n_cols, done.n_cells, dtype.name, first_index, list(self._blocks)
+        )
+        matrix = os.path.join(self._folder, MATRIX)
+        with self._naming_errors():
+            self._sync()
+            for f in self._files.values():
+                f.close()
+            sealed.write_sealed(os.path.join(matrix, HEADER), header.text())
+            _sync_folder(matrix)
+            require_replaceable(self.target, self.name)
+            if os.path.isdir(self.target):
+                os.rename(self.target, os.path.join(self._folder, OLD))
+            os.rename(matrix, self.target)
+            _sync_folder(os.path.dirname(self.target))
+        return header
+
+    def _array(self, name: str) -> str:
+        return os.path.join(self._folder, MATRIX, f"{name}.bin")
+
+    def _sync(self) -> None:
+        for f in self._files.values():
+            os.fsync(f.fileno())
+
+    def _put_back(self) -> None:
+        """Undo the first of two renames, where the second did not come."""
+        old = os.path.join(self._folder, OLD)
+        if os.path.isdir(old) and not os.path.exists(self.target):
+            os.rename(old, self.target)
+        _remove(old)
+
+    # ------------------------------------------------------------ journal
+
+    def _write_journal(self, done: Done) -> None:
+        facts = {"job": self._job, "done": done._asdict(), "blocks": self._blocks}
+        data = sealed.seal(JOURNAL_FORMAT, JOURNAL_VERSION, facts)
+        sealed.write_sealed(os.path.join(self._folder, JOURNAL), data)
+
+    def _take_up(self) -> bool:
+        """Cut the arrays to what the journal of this very job says; false if there is no such."""
+        try:
+            with open(os.path.join(self._folder, JOURNAL), "rb") as f:
+                facts = sealed.unseal(JOURNAL_FORMAT, JOURNAL_VERSION, f.read())
+            if facts["job"] != json.loads(json.dumps(self._job)):
+                return False
+            done = Done(**{**facts["done"], "place": Place(*facts["done"]["place"])})
+            header = Header(done.n_rows, 0, done.n_cells, self._job["dtype"], 0, facts["blocks"])
+            for name, (dtype, length) in header.shapes.items():
+                if os.path.getsize(self._array(name)) < length * dtype.itemsize:
+                    return False
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+        for name, (dtype, length) in header.shapes.items():
+            array = open(self._array(name), "r+b", buffering=0)  # noqa: SIM115
+            self._files[name] = array
+            array.truncate(length * dtype.itemsize)
+            array.seek(0, os.SEEK_END)
+        self.done, self._blocks = done, facts["blocks"]
+        return True
+
+
+def work_folder(target) -> str:
+    """The hidden folder beside `target`."""
+    parent, name = os.path.split(os.path.realpath(os.fsdecode(target)))
+    return os.path.join(parent, f".{name}.part")
+
+
+def unfinished(target) -> bool:
+    """Whether there is an interrupted conversion to go on with."""
+    return os.path.isfile(os.path.join(work_folder(target), JOURNAL))
+
+
+def require_replaceable(target: str, name: str) -> None:
+    """Refuse to take the place of anything but a matrix or an empty folder."""
+    if not os.path.lexists(target):
+        return
+    if not os.path.isdir(target):
+        raise NesvmError(f"{name}: cannot be written: it exists and is no on-disk matrix")
+    found = set(os.listdir(target))
+    if found and not (found <= FILES and _has_our_header(target)):
+        raise NesvmError(
+            f"{name}: cannot be written: the folder exists and holds something else than a matrix"
+        )
+
+
+def _has_our_header(folder: str) -> bool:
+    """Whether the header is ours, of this version or another."""
+    try:
+        with open(os.path.join(folder, HEADER), "rb") as f:
+            return sealed.parse(f.read()).get("format") == FORMAT
+    except (OSError, ValueError):
+        return False
+
+
+# ---------------------------------------------------------------- files
+
+
+def _locked(folder: str, name: str) -> int:
+    """An open file that no other process can lock while this one has it."""
+    path = os.path.join(folder, LOCK)
+    while True:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(folder)
+        try:
+            lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        except FileNotFoundError:  # whoever held it has just removed the folder
+            continue
+        if not _lock(lock):
+            os.close(lock)
+            raise NesvmError(f"{name}: another conversion into this folder is running")
+        with contextlib.suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock), os.stat(path)):
+                return lock
+        os.close(lock)
+
+
+def _lock(file: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:  # some network disks have no locks
+        return True
+    return True
+
+
+def _write(f, part: np.ndarray) -> None:
+    left = part.view(np.uint8).data
+    while left:
+        left = left[f.write(left) :]
+
+
+def _sync_folder(path: str) -> None:
+    """Have renames on the disk, where a folder can be asked for that."""
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _remove(path: str) -> None:
+    if os.path.isdir(path):
+        shutil.rmtree(path)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)

@@ -1,0 +1,61 @@
+"""The compile policy, and the only room that imports numba.
+
+`policy` has the decorators, `threads` how many threads kernels run on, `chunks` how rows are cut,
+`cache` compiled code on disk, `intrinsics` operations that numba has no names for, `memory` how
+much of it there is.
+
+| environment | meaning |
+|---|---|
+| NESVM_JIT_CACHE=0 | compile anew in every process |
+| NESVM_JIT_CACHE_DIR | where compiled code is kept (else NUMBA_CACHE_DIR, else the user's cache) |
+| NUMBA_NUM_THREADS | the most threads `set_threads` can ask for |
+| NUMBA_DISABLE_JIT=1, NUMBA_BOUNDSCHECK=1 | plain Python; bounds-checked code |
+"""
+
+from numba import prange, types
+
+from .chunks import chunk_bounds, chunk_count, partial_sums
+from .memory import memory_bytes
+from .policy import (
+    Kernel,
+    exact_helper,
+    exact_inline,
+    exact_kernel,
+    exact_loop,
+    helper,
+    kernel,
+    loop,
+    overload,
+)
+from .threads import (
+    eager_kernels,
+    get_threads,
+    most_threads,
+    one_blas_thread,
+    serial_kernels,
+    set_threads,
+)
+
+__all__ = [
+    "Kernel",
+    "chunk_bounds",
+    "chunk_count",
+    "eager_kernels",
+    "exact_helper",
+    "exact_inline",
+    "exact_kernel",
+    "exact_loop",
+    "get_threads",
+    "helper",
+    "kernel",
+    "loop",
+    "memory_bytes",
+    "most_threads",
+    "one_blas_thread",
+    "overload",
+    "partial_sums",
+    "prange",
+    "serial_kernels",
+    "set_threads",
+    "types",
+]

@@ -1,0 +1,150 @@
+"""One view of the data for every kernel: a dense array or a `Csr` tuple, and the few row
+primitives that all kernels are written in.
+
+Each primitive is an ordinary Python function that picks one of two bodies by the type of X,
+at compile time in kernels and at run time when compilation is off. Indices are unsigned, so
+that compiled code has no wrap-around branch.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..jit import overload, types
+
+
+class Csr(NamedTuple):
+    """Compressed rows: row i holds data[indptr[i]:indptr[i+1]] in the columns `indices`."""
+
+    data: np.ndarray
+    indices: np.ndarray
+    indptr: np.ndarray
+    n_cols: int
+
+
+Matrix = np.ndarray | Csr
+
+
+# ---------------------------------------------------------------- row primitives
+
+
+def _dense_shape(X):
+    return X.shape
+
+
+def _csr_shape(X):
+    return len(X.indptr) - 1, X.n_cols
+
+
+def _dense_dot(X, i, w):
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += X[i, j] * w[j]
+    return total
+
+
+def _csr_dot(X, i, w):
+    total = 0.0
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        total += X.data[k] * w[X.indices[k]]
+    return total
+
+
+def _dense_axpy(X, i, a, g):
+    for j in range(X.shape[1]):
+        g[j] += a * X[i, j]
+
+
+def _csr_axpy(X, i, a, g):
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        g[X.indices[k]] += a * X.data[k]
+
+
+def _dense_norms(X, i):
+    square = 0.0
+    for j in range(X.shape[1]):
+        v = np.float64(X[i, j])
+        square += v * v
+    # four running maxima: NaN being allowed for, the compiler may not split one by itself
+    m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
+    whole = X.shape[1] // 4 * 4
+    for j in range(0, whole, 4):
+        m0 = max(m0, abs(np.float64(X[i, j])))
+        m1 = max(m1, abs(np.float64(X[i, j + 1])))
+        m2 = max(m2, abs(np.float64(X[i, j + 2])))
+        m3 = max(m3, abs(np.float64(X[i, j + 3])))
+    for j in range(whole, X.shape[1]):
+        m0 = max(m0, abs(np.float64(X[i, j])))
+    return square, max(max(m0, m1), max(m2, m3))
+
+
+def _csr_norms(X, i):
+    square = 0.0
+    largest = 0.0
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        v = np.float64(X.data[k])
+        square += v * v
+        largest = max(largest, abs(v))
+    return square, largest
+
+
+def _dense_load(X, i, a, out):
+    for j in range(X.shape[1]):
+        out[j] = a * X[i, j]
+
+
+def _csr_load(X, i, a, out):
+    for j in range(out.shape[0]):
+        out[j] = 0.0
+    for k in range(X.indptr[i], X.indptr[i + 1]):
+        out[X.indices[k]] = a * X.data[k]
+
+
+def shape(X):
+    """Rows and columns of X."""
+    return _dense_shape(X) if isinstance(X, np.ndarray) else _csr_shape(X)
+
+
+def row_dot(X, i, w):
+    """x_i · w."""
+    return _dense_dot(X, i, w) if isinstance(X, np.ndarray) else _csr_dot(X, i, w)
+
+
+def row_axpy(X, i, a, g):
+    """g += a x_i."""
+    return _dense_axpy(X, i, a, g) if isinstance(X, np.ndarray) else _csr_axpy(X, i, a, g)
+
+
+def row_norms(X, i):
+    """‖x_i‖² and ‖x_i‖_∞."""
+    return _dense_norms(X, i) if isinstance(X, np.ndarray) else _csr_norms(X, i)
+
+
+def row_load(X, i, a, out):
+    """out = a x_i, as a dense row."""
+    return _dense_load(X, i, a, out) if isinstance(X, np.ndarray) else _csr_load(X, i, a, out)
+
+
+@overload(shape)
+def _shape(X):
+    return _dense_shape if isinstance(X, types.Array) else _csr_shape
+
+
+@overload(row_dot)
+def _row_dot(X, i, w):
+    return _dense_dot if isinstance(X, types.Array) else _csr_dot
+
+
+@overload(row_axpy)
+def _row_axpy(X, i, a, g):
+    return _dense_axpy if isinstance(X, types.Array) else _csr_axpy
+
+
+@overload(row_norms)
+def _row_norms(X, i):
+    return _dense_norms if isinstance(X, types.Array) else _csr_norms
+
+
+@overload(row_load)
+def _row_load(X, i, a, out):
+    return _dense_load if isinstance(X, types.Array) else _csr_load

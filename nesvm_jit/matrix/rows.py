@@ -1,0 +1,100 @@
+"""Rows of a matrix: their size, some of them, and rows without the columns that are empty."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from .matrix import Csr, Matrix, shape
+
+
+class Size(NamedTuple):
+    """What decides in which order sums over rows are made; `row_bytes` are those of an average."""
+
+    rows: int
+    cols: int
+    cells: int
+    row_bytes: int
+
+
+def size_of(X: Matrix) -> Size:
+    """The size of X, which may be a slice of rows."""
+    n, p = shape(X)
+    if isinstance(X, Csr):
+        return sparse_size(n, p, int(X.indptr[-1]) - int(X.indptr[0]), X.data.dtype)
+    return Size(n, p, X.size, p * X.itemsize)
+
+
+def sparse_size(n: int, p: int, cells: int, dtype: np.dtype) -> Size:
+    """The size of compressed rows, whose indices count as 4 bytes each."""
+    return Size(n, p, cells, cells * (dtype.itemsize + 4) // max(1, n))
+
+
+def row_slice(X: Matrix, lo: int, hi: int) -> Matrix:
+    """Rows lo..hi, without a copy."""
+    return X._replace(indptr=X.indptr[lo : hi + 1]) if isinstance(X, Csr) else X[lo:hi]
+
+
+def take_rows(X: Matrix, index: np.ndarray) -> Matrix:
+    """A copy of some rows."""
+    if not isinstance(X, Csr):
+        return readonly(X[index])
+    counts = (X.indptr[1:] - X.indptr[:-1])[index].astype(np.int64)
+    indptr = np.zeros(len(index) + 1, dtype=np.int64)
+    np.cumsum(counts, out=indptr[1:])
+    # cell k of new row i is cell k of old row index[i]
+    shift = X.indptr[:-1][index].astype(np.int64) - indptr[:-1]
+    cells = np.arange(indptr[-1]) + np.repeat(shift, counts)
+    return Csr(
+        readonly(X.data[cells]),
+        readonly(X.indices[cells]),
+        readonly(indptr.astype(X.indptr.dtype)),
+        X.n_cols,
+    )
+
+
+def as_scipy(X: Matrix):
+    """X as a scipy CSR matrix that shares its numbers (a dense X is packed)."""
+    from scipy.sparse import csr_matrix
+
+    if not isinstance(X, Csr):
+        return csr_matrix(X)
+    index = np.dtype(f"i{X.indices.dtype.itemsize}")
+    out = csr_matrix((len(X.indptr) - 1, X.n_cols), dtype=X.data.dtype)
+    out.data, out.indices, out.indptr = X.data, X.indices.view(index), X.indptr.view(index)
+    return out
+
+
+def readonly(a: np.ndarray) -> np.ndarray:
+    """A read-only view, so that compiled code meets one type, memory-mapped or not."""
+    view = a.view()
+    view.flags.writeable = False
+    return view
+
+
+# ---------------------------------------------------------------- empty columns
+
+
+def narrowed(*matrices: Matrix) -> tuple[tuple[Matrix, ...], np.ndarray | None]:
+    """The matrices without the columns that none of them uses, and those kept; all of them as
+    they are, and None, where that would not help."""
+    sparse = [X for X in matrices if isinstance(X, Csr)]
+    if len(sparse) < len(matrices):
+        return matrices, None
+    if max(X.n_cols for X in sparse) <= sum(len(X.data) for X in sparse):
+        return matrices, None
+    kept = np.unique(np.concatenate([_stored(X) for X in sparse]))
+    return tuple(_renumbered(X, kept) for X in sparse), kept.astype(np.int64)
+
+
+def _stored(X: Csr) -> np.ndarray:
+    """The columns of X's entries; a slice of rows keeps the arrays of the whole."""
+    return X.indices[X.indptr[0] : X.indptr[-1]]
+
+
+def _renumbered(X: Csr, kept: np.ndarray) -> Csr:
+    lo, hi = X.indptr[0], X.indptr[-1]
+    indices = np.searchsorted(kept, X.indices[lo:hi]).astype(X.indices.dtype)
+    indptr = (X.indptr - lo).astype(X.indptr.dtype)
+    for a in (indices, indptr):
+        a.flags.writeable = False
+    return Csr(X.data[lo:hi], indices, indptr, len(kept))
