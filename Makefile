@@ -98,14 +98,16 @@ bench-peers bench-paper: $(VENV)/.ready-bench
 	for peer in $(PEERS); do $(PIP) $$peer || echo "$$peer cannot be installed: skipped"; done
 	$(BIN)/python -m bench.$(@:bench-%=%) $(ARGS)
 
-# a few minutes, a page in the terminal; bench-compare fails where this tree has become slower
+# a few minutes, a page in the terminal
 bench: $(VENV)/.ready-bench
 	for peer in liblinear-official libsvm-official; do $(PIP) $$peer || echo "no $$peer"; done
 	@$(BIN)/python -m bench
 
-STORED ?= build/bench/quick.json
+# alternating runs of the commit BASE and of this tree; fails where this tree is LIMIT times slower
+BASE  ?= HEAD
+LIMIT ?= 1.5
 bench-compare: $(VENV)/.ready-bench
-	@$(BIN)/python -m bench --against $(STORED)
+	@$(BIN)/python -m bench.compare --base $(BASE) --limit $(LIMIT) $(ARGS)
 
 clean:
 	rm -rf $(VENV) build *.egg-info .coverage .mypy_cache .ruff_cache .pytest_cache .hypothesis

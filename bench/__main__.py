@@ -1,14 +1,7 @@
-"""A few tasks beside one peer each, in a few minutes: the page that `make bench` prints.
+"""A few tasks beside one peer each, in a few minutes: the page that `make bench` prints."""
 
-`--against FILE` compares with a stored result of this machine: times are taken as ratios to the
-peer measured next to them, and a task that has become slower than noise explains fails.
-"""
-
-import argparse
 import json
 import statistics
-import sys
-from pathlib import Path
 
 from .common import machine_facts, note, table, write_whole
 from .peers.curves import median, proven, short
@@ -31,8 +24,6 @@ TASKS = {
     rbf("scene15.gist512", 10.0): "SVC",
 }
 LEVEL = 1e-3
-SLOWER = 1.5  # times: beyond what repeated runs of the same code differ by
-TRIES = 3  # before a task counts as slower
 
 
 def nearest(points: list[dict], best: float) -> dict | None:
@@ -102,52 +93,13 @@ def summary(results: list[dict]) -> str:
     return f"{table(rows, headers)}\n\ngeometric mean {middle:.2f} ×; {facts}"
 
 
-def slower(results: list[dict], stored: list[dict]) -> list[str]:
-    """A line for each task whose ratio to its peer has fallen beyond noise."""
-    before = {r["task"]: r for r in stored}
-    lines = []
-    for r in results:
-        old = before.get(r["task"])
-        if old and r["ratio"] * SLOWER < old["ratio"]:
-            lines.append(
-                f"{r['task']}: {r['ratio']:.2f} × {r['peer']}, it was {old['ratio']:.2f} ×"
-            )
-    return lines
-
-
-def compare(stored: list[dict]) -> int:
-    """Measure, and again what looks slower, since a machine may be busy for a while."""
-    suspects, lines = dict(TASKS), []
-    for _ in range(TRIES):
-        results = [r for task, peer in suspects.items() if (r := run(task, peer))]
-        lines = slower(results, stored)
-        named = {line.split(":")[0] for line in lines}
-        suspects = {t: p for t, p in suspects.items() if t.named(label(t.data)) in named}
-        if not suspects:
-            print(f"no task is slower than {SLOWER} × what was stored")
-            return 0
-    print("\n".join(["slower:", *lines]))
-    return 1
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--against", metavar="FILE", type=Path, help="compare instead of storing")
-    options = parser.parse_args()
+def main() -> None:
     machine_facts()  # before the load that we make
-    if options.against:
-        try:
-            stored = json.loads(options.against.read_text())["results"]
-        except (OSError, ValueError, KeyError) as error:
-            print(f"{options.against} must be a result of make bench: {error}", file=sys.stderr)
-            return 1
-        return compare(stored)
     results = measured()
     text = json.dumps({"machine": machine_facts(), "results": results}, indent=1) + "\n"
     write_whole(STORED, lambda f: f.write(text.encode()))
     print(summary(results))
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -2,14 +2,12 @@
 
 import bz2
 import hashlib
-import json
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from bench import __main__ as quick
-from bench import data
+from bench import compare, data
 from bench.paper import ledger, page
 from bench.paper.tasks import VISION, all_tasks, linear, rbf
 from bench.peers.curves import Curve, Outcome
@@ -19,7 +17,7 @@ from bench.peers.tasks import COSTS
 from bench.reference.cutting_plane import cutting_plane
 from bench.reference.pegasos import pegasos
 from nesvm_jit import solve
-from scipy.sparse import csr_matrix
+from scipy.sparse import csr_matrix, save_npz
 
 from . import oracle
 from .data import csr_half_space
@@ -120,19 +118,40 @@ def test_claims_on_small_runs(monkeypatch):
     assert "rounds" in ledger.homotopy().shown
 
 
-# ---------------------------------------------------------------- quick ratios
+# ---------------------------------------------------------------- two trees in turn
 
 
-def test_a_slowdown_beyond_noise_is_found(monkeypatch, capsys):
-    stored = [{"task": task.name, "ratio": 3.0} for task in quick.TASKS]
-    now = {"peer": "it", "ratio": 2.5}
-    monkeypatch.setattr(quick, "run", lambda task, _: {**now, "task": task.name})
-    monkeypatch.setattr(quick, "label", lambda name: name)
-    assert quick.compare(stored) == 0
-    now["ratio"] = 1.9
-    assert quick.compare(stored) == 1
-    assert "it was 3.00" in capsys.readouterr().out
-    assert quick.slower([{"task": "new", "ratio": 1.0, "peer": "it"}], stored) == []
+def test_a_task_is_slower_only_if_it_stays_so():
+    asked = []
+
+    def times(name, *here):
+        return lambda: (asked.append(name), (1.0, here[min(asked.count(name), len(here)) - 1]))[1]
+
+    works = {
+        "same": times("same", 1.0),
+        "once": times("once", 2.0, 1.1),
+        "slow": times("slow", 1.2),
+    }
+    rows, slower = compare.compare(works, 1.1)
+    assert slower == ["slow"]
+    assert [asked.count(name) for name in works] == [1, 2, 3]
+    assert rows[1] == ("once", "1e+03", "1.1e+03", "1.10")
+
+
+def test_two_trees_run_in_turn_and_the_medians_count():
+    order, seconds = [], {"a": iter([5.0, 1.0, 3.0]), "b": iter([2.0, 9.0, 4.0])}
+    runs = [lambda k=k: (order.append(k), next(seconds[k]))[1] for k in "ab"]
+    assert compare.in_turn(runs, 3) == [3.0, 4.0]
+    assert order == ["a", "b", "b", "a", "a", "b"]
+
+
+def test_a_process_of_a_tree_runs_what_it_is_asked(tmp_path):
+    np.save(tmp_path / "y.npy", np.zeros(2))
+    save_npz(tmp_path / "X.npz", csr_matrix(np.eye(2)))
+    arrays = [str(tmp_path / "X.npz"), str(tmp_path / "y.npy"), "dense"]
+    task = compare.Task("sleep", "small", "time.sleep(wait)", "import time; wait = 0.03")
+    with compare.process(compare.TREE, tmp_path, task, arrays) as run:
+        assert 0.03 <= run() < 1.0
 
 
 # ---------------------------------------------------------------- data
@@ -171,14 +190,12 @@ def test_downloads_are_kept_only_when_right(tmp_path, monkeypatch):
     assert "cannot be had" in data.download(tmp_path / "in", "usps")
 
 
-def test_stored_results_are_json(tmp_path):
-    wrong = tmp_path / "wrong.json"
-    wrong.write_text(json.dumps({}))
+def test_a_limit_is_positive():
     run = subprocess.run(
-        [sys.executable, "-m", "bench", "--against", str(wrong)],
+        [sys.executable, "-m", "bench.compare", "--limit", "0"],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert run.returncode == 1
-    assert "must be a result of make bench" in run.stderr
+    assert run.returncode == 2
+    assert "--limit must be positive, got 0" in run.stderr
