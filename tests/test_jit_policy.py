@@ -53,7 +53,7 @@ def test_kernels_have_a_serial_and_a_parallel_variant(monkeypatch, decorator, ex
         assert variant.targetoptions["fastmath"] == (False if exact else FAST)
         assert isinstance(variant._cache, CodeCache)
         assert f"parallel={parallel} exact={exact}" in variant._cache._variant
-    assert made.py_func is body
+    assert made.__wrapped__ is body
     assert made.__name__ == "body"
     assert jit.Kernel.registry == {f"{__name__}.body": made}
 

@@ -15,8 +15,10 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numba
 from numba.core.caching import _Cache
@@ -51,7 +53,7 @@ def _digest() -> str:
 SOURCE_DIGEST = _digest()
 
 
-def _base_folders():
+def _base_folders() -> Iterator[Path]:
     """Where a cache may live, best first."""
     if folder := os.environ.get("NESVM_JIT_CACHE_DIR"):
         yield Path(folder)
@@ -119,37 +121,37 @@ def _prune(base: Path, current: Path) -> None:
         pass
 
 
-class CodeCache(_Cache):
+class CodeCache(_Cache):  # type: ignore[misc]
     """Numba's cache protocol for one dispatcher; `variant` tells apart the ways one function
     is compiled (parallel or serial, flags, bounds checks)."""
 
-    def __init__(self, py_func, variant: str):
+    def __init__(self, py_func: Callable[..., Any], variant: str):
         self._name = f"{py_func.__module__}.{py_func.__qualname__}"
         self._variant = variant
 
     @property
-    def cache_path(self):
+    def cache_path(self) -> str:
         return str(cache_folders()[0])
 
-    def enable(self):
+    def enable(self) -> None:
         pass
 
-    def disable(self):
+    def disable(self) -> None:
         pass
 
-    def flush(self):
+    def flush(self) -> None:
         pass
 
-    def _file(self, sig, codegen) -> str:
+    def _file(self, sig: Any, codegen: Any) -> str:
         key = repr((self._name, self._variant, str(sig), codegen.magic_tuple()))
         return hashlib.sha256(key.encode()).hexdigest()[:40] + ".nsc"
 
-    def has(self, sig, target_context) -> bool:
+    def has(self, sig: Any, target_context: Any) -> bool:
         """Whether code for this signature is kept."""
         name = self._file(sig, target_context.codegen())
         return any((folder / name).exists() for folder in cache_folders()[1])
 
-    def load_overload(self, sig, target_context):
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
         # the runtime that finished code needs; target_context.refresh() would load the rest of the
         # compiler too, as long as importing numba takes, for nothing
         rtsys.initialize(target_context)
@@ -163,7 +165,7 @@ class CodeCache(_Cache):
                 continue
         return None
 
-    def save_overload(self, sig, cres):
+    def save_overload(self, sig: Any, cres: Any) -> None:
         folder = cache_folders()[0]
         if folder is None or cres.library.has_dynamic_globals:
             return

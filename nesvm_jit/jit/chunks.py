@@ -7,8 +7,8 @@ from .policy import helper
 
 MOST_CHUNKS = 32
 CHUNK_ROWS = 256  # a chunk of fewer rows costs more to start than to run
-CHUNK_CELLS = 1 << 20  # partial sums of all chunks together: 8 MB of float64 ...
-SERIAL_CELLS = 1 << 26  # ... or two of them, up to 512 MB each; beyond that one
+CHUNK_CELLS = 1 << 20  # the partial sums of all chunks together stay below 8 MB of float64 ...
+SERIAL_CELLS = 1 << 26  # ... or there are two chunks; partial sums above 512 MB each leave one
 
 
 def chunk_count(n_rows: int, n_cells: int) -> int:
@@ -24,7 +24,7 @@ def chunk_count(n_rows: int, n_cells: int) -> int:
 
 
 @helper
-def chunk_bounds(n_rows, n_chunks, k):
+def chunk_bounds(n_rows: int, n_chunks: int, k: int) -> tuple[int, int]:
     """Rows of chunk k: consecutive, and as equal in number as can be."""
     return n_rows * k // n_chunks, n_rows * (k + 1) // n_chunks
 

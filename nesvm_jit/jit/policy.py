@@ -7,7 +7,8 @@ but never assume that there are no infinities or NaN. `exact_*` allow nothing of
 
 import functools
 import time
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numba
 import numpy as np
@@ -17,14 +18,16 @@ from . import threads
 from .cache import CodeCache, caching_enabled
 
 FAST = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
-SMALL_BYTES = 1 << 18  # arguments that one thread is done with before a second is awake
+SMALL_BYTES = 1 << 18  # arguments of fewer bytes are done with before a second thread is awake
+
+Function = Callable[..., Any]
 
 
-def _options(exact: bool) -> dict:
+def _options(exact: bool) -> dict[str, Any]:
     return {"fastmath": False if exact else set(FAST), "nogil": True, "error_model": "numpy"}
 
 
-def _compile(function, exact: bool, parallel: bool):
+def _compile(function: Function, exact: bool, parallel: bool) -> Any:
     """One dispatcher of `function`, with our cache."""
     dispatcher = numba.njit(parallel=parallel, **_options(exact))(function)
     if caching_enabled() and not numba.config.DISABLE_JIT:
@@ -45,14 +48,13 @@ class Kernel:
 
     registry: ClassVar[dict[str, "Kernel"]] = {}
 
-    def __init__(self, function, exact: bool):
+    def __init__(self, function: Function, exact: bool):
         functools.update_wrapper(self, function)
         self.registry[f"{function.__module__}.{function.__name__}"] = self
-        self.py_func = function
         self.serial = _compile(function, exact, parallel=False)
         self.parallel = _compile(function, exact, parallel=True)
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         parallel = threads.parallel_allowed() and (
             threads.worker_is("eager") or self._parallel_pays(args)
         )
@@ -71,7 +73,7 @@ class Kernel:
                 threads.crowd.watch(time.perf_counter() - wall, time.process_time() - cpu)
             threads.in_parallel.release()
 
-    def _parallel_pays(self, args) -> bool:
+    def _parallel_pays(self, args: tuple[Any, ...]) -> bool:
         if _size_of(args) < SMALL_BYTES:
             return False
         return not (threads.crowd.here() and self._serial_is_ready())
@@ -86,12 +88,12 @@ class Kernel:
         return cache.has(known[-1], self.serial.targetctx)
 
 
-def _signatures(dispatcher) -> list:
+def _signatures(dispatcher: Any) -> list[Any]:
     """Of the code that is compiled or loaded; none when compilation is off."""
     return getattr(dispatcher, "signatures", [])
 
 
-def _size_of(args) -> int:
+def _size_of(args: tuple[Any, ...]) -> int:
     """Bytes of all arrays among the arguments, also inside tuples of arrays."""
     size = 0
     for a in args:
@@ -102,33 +104,33 @@ def _size_of(args) -> int:
     return size
 
 
-def kernel(function):
+def kernel(function: Function) -> Kernel:
     """A parallel kernel: sums may be reordered within a chunk."""
     return Kernel(function, exact=False)
 
 
-def exact_kernel(function):
+def exact_kernel(function: Function) -> Kernel:
     """A parallel kernel in strict IEEE arithmetic."""
     return Kernel(function, exact=True)
 
 
-def exact_loop(function):
+def exact_loop(function: Function) -> Any:
     """A serial loop in strict IEEE arithmetic, for what runs once per data set: a parallel
     region costs a second to compile, which these loops never earn back."""
     return _compile(function, exact=True, parallel=False)
 
 
-def loop(function):
+def loop(function: Function) -> Any:
     """A serial loop whose sums may be reordered, for work that is sequential by nature."""
     return _compile(function, exact=False, parallel=False)
 
 
-def helper(function):
+def helper(function: Function) -> Any:
     """A function for kernels to call; it is compiled into each of them."""
     return numba.njit(**_options(exact=False))(function)
 
 
-def exact_helper(function):
+def exact_helper(function: Function) -> Any:
     """A helper in strict IEEE arithmetic that allocates nothing.
 
     Without numba's memory manager: counting references to an array at every call cost the text
@@ -137,12 +139,12 @@ def exact_helper(function):
     return numba.njit(_nrt=False, **_options(exact=True))(function)
 
 
-def exact_inline(function):
+def exact_inline(function: Function) -> Any:
     """An exact helper that is inlined wherever it is called; short bodies in hot loops only."""
     return numba.njit(_nrt=False, forceinline=True, **_options(exact=True))(function)
 
 
-def overload(function):
+def overload(function: Function) -> Any:
     """Choose the body of `function` from the types of its arguments, inlined into kernels."""
     return _overload(
         function, inline="always", jit_options={"fastmath": set(FAST), "error_model": "numpy"}

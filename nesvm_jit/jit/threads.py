@@ -6,15 +6,20 @@ import multiprocessing
 import os
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from typing import Any
 
 import numba
 import numpy as np
 
 from ..errors import InputError
 
-LONG_ENOUGH = 1e-3  # seconds of a kernel that tell something
-CROWDED = 0.75  # of the processor time that all threads could have used
-SHORT_PAUSE, LONG_PAUSE = 0.05, 2.0  # seconds on one thread
+LONG_ENOUGH = 1e-3  # a kernel of fewer seconds tells nothing about other programs
+CROWDED = (
+    0.75  # a kernel that used less than this share of its threads' time was waiting for a core
+)
+SHORT_PAUSE, LONG_PAUSE = 0.05, 2.0  # seconds on one thread after that, at first and at most
 
 
 class _Crowd:
@@ -24,7 +29,7 @@ class _Crowd:
     was waiting; for a while, then for longer, kernels run on one thread.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._until, self._pause = 0.0, SHORT_PAUSE
 
     def here(self) -> bool:
@@ -43,7 +48,7 @@ class _Crowd:
 in_parallel = threading.Lock()
 _worker = threading.local()
 crowd = _Crowd()
-_threads = numba.config.NUMBA_NUM_THREADS
+_threads: int = numba.config.NUMBA_NUM_THREADS
 _openmp_before_fork = False
 
 
@@ -61,7 +66,7 @@ def set_threads(n: int) -> None:
 
 def most_threads() -> int:
     """The most threads that `set_threads` can ask for."""
-    return numba.config.NUMBA_NUM_THREADS
+    return int(numba.config.NUMBA_NUM_THREADS)
 
 
 def get_threads() -> int:
@@ -69,18 +74,18 @@ def get_threads() -> int:
     return _threads
 
 
-def serial_kernels():
+def serial_kernels() -> AbstractContextManager[None]:
     """Run kernels called by this thread on this thread alone: it is one of several workers."""
     return _worker_being("serial")
 
 
-def eager_kernels():
+def eager_kernels() -> AbstractContextManager[None]:
     """Run kernels called by this thread on all threads however small the data are."""
     return _worker_being("eager")
 
 
 @contextlib.contextmanager
-def _worker_being(what: str):
+def _worker_being(what: str) -> Iterator[None]:
     before = worker_is(what)
     setattr(_worker, what, True)
     try:
@@ -90,7 +95,7 @@ def _worker_being(what: str):
 
 
 def worker_is(what: str) -> bool:
-    return getattr(_worker, what, False)
+    return bool(getattr(_worker, what, False))
 
 
 def parallel_allowed() -> bool:
@@ -99,7 +104,7 @@ def parallel_allowed() -> bool:
 
 def _openmp_started() -> bool:
     try:
-        return numba.threading_layer() == "omp"
+        return bool(numba.threading_layer() == "omp")
     except ValueError:  # no parallel kernel has run yet
         return False
 
@@ -121,19 +126,19 @@ if multiprocessing.parent_process() is not None:  # imported only after a fork
 
 _blas_lock = threading.Lock()
 _blas_users = 0
-_blas_before: list = []
+_blas_before: list[int] = []
 
 
 @functools.lru_cache
-def _blas_libraries():
+def _blas_libraries() -> list[Any]:
     import scipy.linalg  # noqa: F401  numba's np.dot runs on the BLAS that scipy loads
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
 
 @contextlib.contextmanager
-def one_blas_thread():
+def one_blas_thread() -> Iterator[None]:
     """Hold BLAS at one thread: its threads keep spinning after a call and starve ours.
 
     Solvers hold it for a whole run (a cap for the length of one kernel comes too late: the
