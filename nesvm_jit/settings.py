@@ -2,16 +2,13 @@
 and the estimator."""
 
 import os
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from .errors import FormatError, InputError
 from .files.text import display_name
-from .matrix.checks import as_number
+from .matrix.checks import as_number, boolean, one_of, positive, whole_number
 from .models import MODELS
 from .solvers.accelerated import SCHEDULES
 
@@ -85,7 +82,7 @@ class Settings:
         one_of("kernel", self.kernel, KERNELS)
         one_of("solver", self.solver, SOLVERS)
         for name in ("bias", "strong", "restart", "moving_centre", "resume"):
-            _boolean(name, getattr(self, name), none=name in ("restart", "moving_centre"))
+            boolean(name, getattr(self, name), none=name in ("restart", "moving_centre"))
         for name, allowed in (("lipschitz", ("paper", "tight")), ("schedule", SCHEDULES)):
             if getattr(self, name) is not None:
                 one_of(name, getattr(self, name), allowed)
@@ -108,16 +105,16 @@ class Settings:
             require_named_file(self.checkpoint)
         elif self.resume:
             raise InputError("resume needs the checkpoint to go on from")
-        _whole("max_iter", self.max_iter, 1)
+        whole_number("max_iter", self.max_iter, 1)
         if self.landmarks is not None:
-            _whole("landmarks", self.landmarks, 1)
+            whole_number("landmarks", self.landmarks, 1)
             if self.approx is None:
                 raise InputError("landmarks are for approx, which must be given too")
         if self.approx is not None:
             one_of("approx", self.approx, ("nystroem",))
             if self.kernel not in ("poly", "rbf"):
                 raise InputError(f"approx is for poly and rbf kernels, got {self.kernel!r}")
-        _whole("seed", self.seed, 0)
+        whole_number("seed", self.seed, 0)
         if self.kernel != "linear":
             self._check_kernel()
         elif self.solver == "coordinate" and self.model == "lpsvm":
@@ -139,31 +136,6 @@ class Settings:
                 f"solver must be one of {', '.join(allowed)} for {self.model} with a kernel, "
                 f"got {self.solver!r}"
             )
-
-
-def one_of(name: str, value, allowed) -> None:
-    """A name among those allowed."""
-    if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r:.60}")
-
-
-def positive(name: str, value, zero: bool = False) -> None:
-    """A finite number above zero (or not below, with `zero`)."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not zero):
-        shown = f"{value!r:.60}"
-        raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {shown}")
-
-
-def _whole(name: str, value, least: int) -> None:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least:
-        raise InputError(f"{name} must be a whole number from {least}, got {value!r:.60}")
-
-
-def _boolean(name: str, value, none: bool) -> None:
-    if not (isinstance(value, (bool, np.bool_)) or (none and value is None)):
-        raise InputError(f"{name} must be True or False, got {value!r:.60}")
 
 
 def require_named_file(path: Any) -> None:

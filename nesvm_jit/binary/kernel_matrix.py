@@ -14,6 +14,7 @@ from ..jit import get_threads, memory_bytes
 from ..kernels.gram import POLY, RBF, Spec, as_spec, centre_of, gram, reach_of
 from ..kernels.sums import row_norms
 from ..matrix.checks import as_number
+from ..matrix.checks import square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, take_rows
 from ..numerics.eigenvalues import extreme_eigenvalues
@@ -164,8 +165,7 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
 def precomputed_matrix(X: Matrix) -> np.ndarray:
     K = as_scipy(X).toarray() if isinstance(X, Csr) else X
     n, p = K.shape
-    if n != p:
-        raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")
+    square_kernel(n, p)
     for lo in range(0, n, 256):
         part = K[lo : lo + 256]
         apart = np.abs(part - K[:, lo : lo + 256].T).max(initial=0.0)

@@ -36,7 +36,7 @@ class Solution:
             raise InputError(
                 "a kernel machine decides through `train`, which keeps the rows it needs"
             )
-        X = as_matrix(X)
+        X = as_matrix(X, borrow=True)
         if shape(X)[1] != len(self.w):
             raise InputError(f"X must have {len(self.w)} columns, got {shape(X)[1]}")
         return margins(X, self.w, self.b)

@@ -54,7 +54,7 @@ def solve(
         raise InputError("w0, b0, w_star, b_star and alpha0 are for linear machines")
     if kernel != "linear" and checked.checkpoint is not None:
         raise InputError("checkpoint is for linear machines here, and for all machines in `train`")
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     if n == 0:
         raise InputError("X must have at least one row of each class")

@@ -11,7 +11,7 @@ from ..checkpoint.fingerprint import checksums, matrix_checksum
 from ..errors import InputError
 from ..jit import one_blas_thread
 from ..matrix.matrix import Csr, Matrix, shape
-from ..matrix.rows import Size, size_of
+from ..matrix.rows import Size, size_of, widen
 from ..models.base import Model
 from ..problems.blocks import Block, Resident
 from ..problems.shard import Shard
@@ -188,7 +188,7 @@ def _load(name: str, recipe: Recipe) -> tuple[list[Matrix], np.ndarray]:
 
 def _widened(X: Matrix, width: int) -> Matrix:
     if isinstance(X, Csr):
-        return X._replace(n_cols=width)
+        return widen(X, width)
     if X.shape[1] != width:
         raise InputError(f"all parts must have {width} columns, got {X.shape[1]}")
     return X

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import exact_inline, helper, kernel, one_blas_thread, overload, prange, types
-from ..matrix.checks import as_matrix, as_number, as_precision
+from ..matrix.checks import as_matrix, as_number, as_precision, whole_number
 from ..matrix.matrix import Csr, row_dot, row_load, shape
 from .projection import require_scale
 from .sums import accumulate, margins, row_norms
@@ -293,11 +293,8 @@ def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int)
         raise InputError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
     gamma = 1.0 / max(p, 1) if gamma is None else as_number("gamma", gamma)
     require_scale("gamma", gamma)
-    if not isinstance(degree, (int, np.integer)) or not 0 <= degree <= HIGHEST_DEGREE:
-        raise InputError(
-            f"degree must be a whole number from 0 to {HIGHEST_DEGREE}, got {degree!r:.40}"
-        )
-    return Spec(KERNELS[kernel], gamma, as_number("coef0", coef0), int(degree))
+    degree = whole_number("degree", degree, 0, HIGHEST_DEGREE)
+    return Spec(KERNELS[kernel], gamma, as_number("coef0", coef0), degree)
 
 
 def centre_of(X, spec: Spec) -> np.ndarray:
@@ -325,8 +322,8 @@ def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.floa
     """
     dtype = as_precision(dtype)
     symmetric = Z is None
-    X = as_matrix(X)
-    Z = X if symmetric else as_matrix(Z, "Z")
+    X = as_matrix(X, borrow=True)
+    Z = X if symmetric else as_matrix(Z, "Z", borrow=True)
     (n, p), (m, q) = shape(X), shape(Z)
     if p != q:
         raise InputError(f"X and Z must have the same number of columns, got {p} and {q}")

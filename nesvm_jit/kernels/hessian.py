@@ -209,7 +209,7 @@ def _as_curvature(d, n: int) -> np.ndarray:
 
 def hessian(X, d, out=None):
     """Xᵀ diag(d) X over the rows with d_i > 0, as a full symmetric p × p array."""
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     H = output("out", out, (p, p))
     with one_blas_thread():
@@ -221,7 +221,7 @@ def hessian(X, d, out=None):
 
 def hessian_times(X, d, v, out=None):
     """Xᵀ diag(d) X v over the rows with d_i > 0, each row touched once."""
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     out = output("out", out, (p,))
     _hessian_times(X, _as_curvature(d, n), as_vector("v", v, p), row_sums(size_of(X)), out)
@@ -230,7 +230,7 @@ def hessian_times(X, d, v, out=None):
 
 def hessian_diagonal(X, d, out=None):
     """The diagonal of Xᵀ diag(d) X, which is what its products are preconditioned with."""
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     out = output("out", out, (p,))
     _hessian_diagonal(X, _as_curvature(d, n), row_sums(size_of(X)), out)

@@ -112,7 +112,7 @@ def _accumulate_change(X, new, old, parts, out):
 
 def margins(X, w, b=0.0, out=None):
     """f = Xw + b."""
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     out = output("out", out, (n,))
     w = as_vector("w", w, p)
@@ -123,7 +123,7 @@ def margins(X, w, b=0.0, out=None):
 
 def row_norms(X):
     """The norms ‖x_i‖₂ and ‖x_i‖_∞ of all rows, as two arrays, in one pass."""
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, _ = shape(X)
     two, largest = np.zeros(n), np.zeros(n)
     _row_norms(X, chunk_count(n, 1), two, largest)
@@ -132,7 +132,7 @@ def row_norms(X):
 
 def accumulate(X, a, out=None):
     """Xᵀa over the rows with a_i ≠ 0; with a = c∘y∘u this is (YX)ᵀu over support vectors."""
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     out = output("out", out, (p,))
     _accumulate(X, as_vector("a", a, n), row_sums(size_of(X)), out)
@@ -141,7 +141,7 @@ def accumulate(X, a, out=None):
 
 def accumulate_change(X, new, old, out):
     """Brings out = Xᵀold up to date: out += Xᵀ(new − old) over the rows where they differ."""
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     out = output("out", out, (p,))
     new, old = as_vector("new", new, n), as_vector("old", old, n)

@@ -139,7 +139,7 @@ def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     code = loss_code(loss)
     mu, b = as_number("mu", mu), as_number("b", b)
     require_scale("mu", mu)
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     rows = as_rows(y, c, s, n)
     w = as_vector("w", w, p)

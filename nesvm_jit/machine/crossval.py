@@ -31,7 +31,7 @@ def cross_validate(
     """Stratified cross-validation of `train(X, y, **options)`."""
     if options.get("checkpoint") is not None:
         raise InputError("checkpoint is for `train`, not for cross-validation")
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, _ = shape(X)
     y = as_vector("y", y, n)
     folds = stratified_folds(y, n_folds, seed)

@@ -12,7 +12,7 @@ from ..kernels.gram import gram
 from ..kernels.sums import margins
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Csr, Matrix, shape
-from ..matrix.rows import as_scipy, narrowed, row_slice
+from ..matrix.rows import first_columns, narrowed, row_slice, widen
 from .calibration import couple, normalise, sigmoid
 from .multiclass import ovr_choice, pairs, vote
 
@@ -69,16 +69,16 @@ class Machine:
 
     def decision_function(self, X) -> np.ndarray:
         """One column of scores per sub-problem; one score per row for two classes."""
-        scores = self.scores(as_matrix(X))
+        scores = self.scores(as_matrix(X, borrow=True))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X) -> np.ndarray:
         """The label of every row."""
-        return self.classes[self.chosen(self.scores(as_matrix(X)))]
+        return self.classes[self.chosen(self.scores(as_matrix(X, borrow=True)))]
 
     def predict_proba(self, X) -> np.ndarray:
         """A probability for every row and class, in the order of `classes`."""
-        return self.probabilities(self.scores(as_matrix(X)))
+        return self.probabilities(self.scores(as_matrix(X, borrow=True)))
 
     def chosen(self, scores: np.ndarray) -> np.ndarray:
         """The number of the class that scores speak for."""
@@ -121,9 +121,8 @@ class Machine:
     def _linear_scores(self, X: Matrix) -> np.ndarray:
         weights = self.record.weights
         assert weights is not None
-        if isinstance(X, Csr) and X.n_cols > len(weights):
-            # a feature that training did not see is left out, as LIBLINEAR does
-            X = as_matrix(as_scipy(X)[:, : len(weights)])
+        if isinstance(X, Csr):  # a feature that training did not see is left out, as LIBLINEAR does
+            X = first_columns(X, len(weights))
         n, p = shape(X)
         out = np.empty((weights.shape[1], n))
         for k, column in enumerate(weights.T):
@@ -152,25 +151,21 @@ class Machine:
         V = self._vectors
         n, p = shape(X)
         width = max(p, record.n_features)  # unseen features count in distances, as in LIBSVM
-        V = V._replace(n_cols=width) if isinstance(V, Csr) else V
-        X = X._replace(n_cols=width) if isinstance(X, Csr) else X
+        V = widen(V, width) if isinstance(V, Csr) else V
+        X = widen(X, width) if isinstance(X, Csr) else X
         scores = np.empty((n, record.coefs.shape[1]))
         rows = max(1, BLOCK_CELLS // max(1, len(record.coefs)))
         for lo in range(0, n, rows):
             hi = min(n, lo + rows)
             (block, vectors), _ = narrowed(row_slice(X, lo, hi), V)
-            K = gram(block, vectors, *_kernel_of(record))
-            scores[lo:hi] = (np.tanh(K) if record.kernel == "sigmoid" else K) @ record.coefs
+            scores[lo:hi] = gram(block, vectors, *_kernel_of(record)) @ record.coefs
         return scores + record.bias
 
 
 def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
-    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1, and
-    what its sigmoid takes the tanh of another one."""
+    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1."""
     if record.kernel == "linear":
         return "poly", 1.0, 0.0, 1
-    if record.kernel == "sigmoid":
-        return "poly", record.gamma, record.coef0, 1
     return record.kernel, record.gamma, record.coef0, record.degree
 
 

@@ -21,7 +21,7 @@ from ..checkpoint.fingerprint import data_of, opened
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
 from ..jit import get_threads, one_blas_thread
-from ..matrix.checks import as_matrix, as_vector
+from ..matrix.checks import as_matrix, as_vector, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, take_rows
 from ..problems.kernel_rows import KernelRows
@@ -85,11 +85,11 @@ def train(
         for name in (name for name, value in given.items() if value):
             raise InputError(f"{name} is for rows in memory, X is on disk")
         return train_streamed(X, checked, multiclass, partial(class_costs, C, class_weight))
-    X = as_matrix(X)
+    X = as_matrix(X, borrow=True)
     n, p = shape(X)
     y = as_vector("y", y, n)
-    if kernel == "precomputed" and n != p:
-        raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")
+    if kernel == "precomputed":
+        square_kernel(n, p)
     if kernel in ("poly", "rbf"):  # one γ for all sub-problems, whatever rows they have
         checked = replace(checked, gamma=gamma_of(checked.gamma, X))
     order = class_order(y) if classes is None else as_vector("classes", classes)

@@ -1,30 +1,35 @@
-"""Every check of numbers that users hand in: matrices, vectors, single numbers. Whoever gets the
-result trusts it."""
+"""Every check of what users hand in: matrices, vectors, numbers, settings. Whoever gets the result
+trusts it."""
+
+import sys
+from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..jit import exact_loop
-from .matrix import Csr, Matrix
-from .rows import readonly
+from .matrix import Csr, CsrArrays, Matrix, is_checked, readonly, trust_array, trust_csr
 
-# Stored as they are; every sum is in float64 whatever the data are.
+# Number types that kernels read as they are; other types are converted.
 KEPT = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
+MOST_COLUMNS = 2**62  # beyond it sums of indices could overflow
 
-
+# Faults of compressed rows, the worst last.
 ASCENDING, UNSORTED, INFINITE, BROKEN = range(4)
 
 
 @exact_loop
 def csr_fault(data, indices, indptr, n_cols):
-    """The worst fault of a matrix. Nothing is read that may be outside."""
+    """The worst fault of compressed rows. Nothing is read that may be outside."""
     worst = ASCENDING
+    columns = np.uint64(n_cols)
     for i in range(len(indptr) - 1):
         start, stop = indptr[i], indptr[i + 1]
         if start > stop or stop > len(indices):
             return BROKEN
         for j in range(start, stop):
-            if indices[j] >= n_cols:
+            if indices[j] >= columns:
                 return BROKEN
             if not np.isfinite(data[j]):
                 worst = max(worst, INFINITE)
@@ -47,27 +52,28 @@ def _as_kept(a: np.ndarray, what: str) -> np.ndarray:
     return a.astype(np.float32 if single else np.float64)
 
 
-def _unsigned(a: np.ndarray) -> np.ndarray:
-    return a.view(np.dtype(f"u{a.dtype.itemsize}"))
+def as_matrix(X: Any, name: str = "X", borrow: bool = False) -> Matrix:
+    """X as kernels read it, checked: a C-ordered read-only array, or a `Csr`.
 
-
-def as_matrix(X, name: str = "X") -> Matrix:
-    """The view of X that kernels read: a C-ordered read-only array, or a `Csr`.
-
-    Takes arrays, memory maps, anything `np.asarray` takes, and every scipy sparse format.
-    float64, float32, int8, uint8, bool data in C order or canonical CSR are not copied;
-    other layouts and types are, once. Indices of sparse data are checked against the shape,
-    and every entry must be finite.
+    Takes arrays, memory maps, anything `np.asarray` takes, and every scipy sparse format; what
+    is checked already is returned at once. float64, float32, int8, uint8, bool data in C order
+    or canonical CSR are not copied; other layouts and types are, once. Every entry must be
+    finite, and indices of sparse data must be inside the shape. Indices that somebody could
+    still write to are copied: the matrix stays inside its arrays whatever becomes of X. With
+    `borrow` they are not, for a matrix that is gone when the call ends that X came with.
     """
-    if isinstance(X, Csr):
-        return _checked_csr(X, name)
+    if is_checked(X):
+        return X
+    if isinstance(X, CsrArrays):
+        return _checked_csr(X, name, borrow)
     if hasattr(X, "tocsr") and hasattr(X, "nnz"):
         if len(X.shape) != 2:
             raise InputError(f"{name} must have 2 dimensions, got {len(X.shape)}")
         X = X.tocsr()
         if len(X.indptr) != X.shape[0] + 1 or X.indptr[0] != 0:
             raise InputError(f"a sparse {name} must have an indptr from 0 on, one more than rows")
-        return _checked_csr(Csr(X.data, X.indices, X.indptr, int(X.shape[1])), name)
+        arrays = CsrArrays(X.data, X.indices, X.indptr, int(X.shape[1]))
+        return _checked_csr(arrays, name, borrow)
     _refuse_masked(X, name)
     try:
         X = np.asarray(X)
@@ -78,15 +84,15 @@ def as_matrix(X, name: str = "X") -> Matrix:
     dense = np.require(_as_kept(X, name), requirements=["C", "A"])
     if dense.dtype.kind == "f" and not _all_finite(readonly(dense.reshape(-1))):
         raise InputError(f"{name} must be finite, got NaN or infinity")
-    return readonly(dense)
+    return trust_array(dense)
 
 
-def _refuse_masked(v, name: str) -> None:
+def _refuse_masked(v: Any, name: str) -> None:
     if np.ma.is_masked(v):
         raise InputError(f"{name} must not have masked entries")
 
 
-def _checked_csr(X: Csr, name: str) -> Csr:
+def _checked_csr(X: CsrArrays, name: str, borrow: bool) -> Csr:
     data, indices, indptr = (np.asarray(a) for a in X[:3])
     if data.ndim != 1 or indices.ndim != 1 or indptr.ndim != 1 or len(indptr) < 1:
         raise InputError(f"a sparse {name} must have data, indices and indptr of one dimension")
@@ -95,19 +101,12 @@ def _checked_csr(X: Csr, name: str) -> Csr:
     if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
         raise InputError(f"a sparse {name} must have whole numbers as indices and indptr")
     n_cols = X.n_cols
-    if not 0 <= n_cols < 2**62:
+    if not 0 <= n_cols < MOST_COLUMNS:
         raise InputError(f"the number of columns must be from 0 to 2^62, got {n_cols}")
-    wide = max(indices.dtype.itemsize, indptr.dtype.itemsize) > 4
-    index = np.uint64 if wide else np.uint32
-    indices, indptr = (
-        _unsigned(np.require(a, requirements=["C", "A"]))
-        if a.dtype.isnative and a.dtype.itemsize == np.dtype(index).itemsize
-        else a.astype(f"i{np.dtype(index).itemsize}").view(index)
-        for a in (indices, indptr)
-    )
+    width = 8 if max(indices.dtype.itemsize, indptr.dtype.itemsize) > 4 else 4
+    indices, indptr = (_as_index(a, width, borrow) for a in (indices, indptr))
     data = np.require(_as_kept(data, name), requirements=["C", "A"])
-    csr = Csr(readonly(data), readonly(indices), readonly(indptr), int(n_cols))
-    worst = csr_fault(csr.data, csr.indices, csr.indptr, csr.n_cols)
+    worst = csr_fault(readonly(data), readonly(indices), readonly(indptr), int(n_cols))
     if worst == BROKEN:
         raise InputError(
             f"a sparse {name} has an index outside its {len(indptr) - 1} rows, "
@@ -115,21 +114,40 @@ def _checked_csr(X: Csr, name: str) -> Csr:
         )
     if worst == INFINITE:
         raise InputError(f"{name} must be finite, got NaN or infinity")
-    return csr if worst == ASCENDING else _sorted_csr(csr, name)
+    if worst == UNSORTED:
+        return _sorted_csr(CsrArrays(data, indices, indptr, int(n_cols)), name)
+    return trust_csr(data, indices, indptr, int(n_cols))
 
 
-def _sorted_csr(X: Csr, name: str) -> Csr:
+def _as_index(a: np.ndarray, width: int, borrow: bool) -> np.ndarray:
+    """`a` as unsigned numbers of `width` bytes; a copy unless it is lent or can never change."""
+    if not a.dtype.isnative or a.dtype.itemsize != width:
+        return a.astype(f"i{width}").view(f"u{width}")
+    if not (borrow or _never_changes(a)):
+        a = a.copy()
+    return np.require(a, requirements=["C", "A"]).view(f"u{width}")
+
+
+def _never_changes(a: np.ndarray) -> bool:
+    """Whether nobody can write to `a`, nor to what it is a view of."""
+    base: Any = a
+    while isinstance(base, np.ndarray):
+        if base.flags.writeable:
+            return False
+        base = base.base
+    return base is None or isinstance(base, bytes)
+
+
+def _sorted_csr(X: CsrArrays, name: str) -> Csr:
     """A copy of X with ascending columns and duplicates added up."""
     from scipy.sparse import csr_matrix
 
     index = np.dtype(f"i{X.indices.dtype.itemsize}")
-    arrays = (X.data, X.indices.view(index), X.indptr.view(index))
-    wide = arrays[0].dtype if arrays[0].dtype.kind == "f" else np.float32
-    copy = csr_matrix(
-        (arrays[0].astype(wide), *arrays[1:]), shape=(len(X.indptr) - 1, X.n_cols), copy=True
-    )
+    values = X.data if X.data.dtype.kind == "f" else X.data.astype(np.float32)
+    arrays = values, X.indices.view(index), X.indptr.view(index)
+    copy = csr_matrix(arrays, shape=(len(X.indptr) - 1, X.n_cols), copy=True)
     copy.sum_duplicates()
-    return _checked_csr(Csr(copy.data, copy.indices, copy.indptr, X.n_cols), name)
+    return _checked_csr(CsrArrays(copy.data, copy.indices, copy.indptr, X.n_cols), name, True)
 
 
 @exact_loop
@@ -141,7 +159,10 @@ def _all_finite(values):
     return total == 0.0
 
 
-def as_vector(name: str, v, n: int | None = None) -> np.ndarray:
+# ---------------------------------------------------------------- vectors and numbers
+
+
+def as_vector(name: str, v: Any, n: int | None = None) -> np.ndarray:
     """`v` as contiguous, finite float64 numbers, n of them; a scalar is repeated n times."""
     _refuse_masked(v, name)
     try:
@@ -162,16 +183,14 @@ def as_vector(name: str, v, n: int | None = None) -> np.ndarray:
     return np.require(a, requirements=["C", "A", "W"])
 
 
-def as_number(name: str, value) -> float:
+def as_number(name: str, value: Any) -> float:
     """A finite real number."""
-    return float(as_vector(name, value, 1)[0]) if np.ndim(value) == 0 else _no_number(name, value)
+    if np.ndim(value) != 0:
+        raise InputError(f"{name} must be one number, got shape {np.shape(value)}")
+    return float(as_vector(name, value, 1)[0])
 
 
-def _no_number(name: str, value):
-    raise InputError(f"{name} must be one number, got shape {np.shape(value)}")
-
-
-def as_precision(dtype) -> np.dtype:
+def as_precision(dtype: Any) -> np.dtype:
     """float64 or float32."""
     try:
         kind = np.dtype(dtype)
@@ -190,3 +209,41 @@ def output(name: str, v: np.ndarray | None, size: tuple[int, ...]) -> np.ndarray
     if not (fits and v.flags.c_contiguous and v.flags.writeable and v.flags.aligned):
         raise InputError(f"{name} must be a writable C-ordered float64 array of shape {size}")
     return v
+
+
+# ---------------------------------------------------------------- settings
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number within these limits; booleans are none."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limits = f"from {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"{name} must be a whole number {limits}, got {value!r:.60}")
+    return int(value)
+
+
+def positive(name: str, value: Any, zero: bool = False) -> None:
+    """A finite number above zero (or not below, with `zero`)."""
+    number = isinstance(value, (int, float, np.integer, np.floating))
+    if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not zero):
+        shown = f"{value!r:.60}"
+        raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {shown}")
+
+
+def boolean(name: str, value: Any, none: bool = False) -> None:
+    """True or False (or None, with `none`)."""
+    if not (isinstance(value, (bool, np.bool_)) or (none and value is None)):
+        raise InputError(f"{name} must be True or False, got {value!r:.60}")
+
+
+def one_of(name: str, value: Any, allowed: Collection[str]) -> None:
+    """A name among those allowed."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r:.60}")
+
+
+def square_kernel(n: int, p: int) -> None:
+    """As many columns as rows, as a precomputed kernel matrix has."""
+    if n != p:
+        raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")

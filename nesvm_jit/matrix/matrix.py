@@ -1,20 +1,25 @@
-"""One view of the data for every kernel: a dense array or a `Csr` tuple, and the few row
-primitives that all kernels are written in.
+"""The matrix that every kernel reads: a dense array or a `Csr` tuple, and the few row primitives
+that all kernels are written in.
+
+A matrix is checked once, by `as_matrix`; whoever gets one trusts it. Kernels do not look whether
+an index is inside, so a `Csr` can be made in no other way than from arrays that were checked.
 
 Each primitive is an ordinary Python function that picks one of two bodies by the type of X,
 at compile time in kernels and at run time when compilation is off. Indices are unsigned, so
 that compiled code has no wrap-around branch.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from ..jit import overload, types
 
 
-class Csr(NamedTuple):
-    """Compressed rows: row i holds data[indptr[i]:indptr[i+1]] in the columns `indices`."""
+class CsrArrays(NamedTuple):
+    """Compressed rows that nobody has checked: row i should hold data[indptr[i]:indptr[i+1]] in
+    the columns `indices`."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -22,7 +27,49 @@ class Csr(NamedTuple):
     n_cols: int
 
 
+class Csr(CsrArrays):
+    """Compressed rows, checked: columns ascend in each row and are inside, numbers are finite."""
+
+    __slots__ = ()
+
+    # numba, which makes such tuples in compiled code, asks for these names
+    def __new__(cls, data: Any, indices: Any, indptr: Any, n_cols: Any) -> NoReturn:
+        raise TypeError("a Csr is made by as_matrix, which checks the arrays")
+
+    @classmethod
+    def _make(cls, *_: Any) -> NoReturn:  # `_replace` ends here too
+        raise TypeError("a Csr is made by as_matrix, which checks the arrays")
+
+
 Matrix = np.ndarray | Csr
+
+# Dense arrays that were checked, by their id, as long as they live.
+_CHECKED_ARRAYS: WeakValueDictionary[int, np.ndarray] = WeakValueDictionary()
+
+
+def is_checked(X: Any) -> bool:
+    """Whether X came from `as_matrix`, or from rows of what did."""
+    return isinstance(X, Csr) or _CHECKED_ARRAYS.get(id(X)) is X
+
+
+def trust_csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_cols: int) -> Csr:
+    """A `Csr` of arrays that the caller has checked, or made so that they need no check."""
+    arrays = (readonly(a) for a in (data, indices, indptr))
+    return tuple.__new__(Csr, (*arrays, n_cols))
+
+
+def trust_array(dense: np.ndarray) -> np.ndarray:
+    """A read-only view of C-ordered finite numbers that counts as checked from now on."""
+    view = readonly(dense)
+    _CHECKED_ARRAYS[id(view)] = view
+    return view
+
+
+def readonly(a: np.ndarray) -> np.ndarray:
+    """A read-only view, so that compiled code meets one type, memory-mapped or not."""
+    view = a.view(np.ndarray)
+    view.flags.writeable = False
+    return view
 
 
 # ---------------------------------------------------------------- row primitives

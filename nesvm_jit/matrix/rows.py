@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .matrix import Csr, Matrix, shape
+from .matrix import Csr, Matrix, is_checked, readonly, shape, trust_array, trust_csr
 
 
 class Size(NamedTuple):
@@ -31,25 +31,40 @@ def sparse_size(n: int, p: int, cells: int, dtype: np.dtype) -> Size:
 
 def row_slice(X: Matrix, lo: int, hi: int) -> Matrix:
     """Rows lo..hi, without a copy."""
-    return X._replace(indptr=X.indptr[lo : hi + 1]) if isinstance(X, Csr) else X[lo:hi]
+    if isinstance(X, Csr):
+        return trust_csr(X.data, X.indices, X.indptr[lo : hi + 1], X.n_cols)
+    return trust_array(X[lo:hi]) if is_checked(X) else X[lo:hi]
 
 
 def take_rows(X: Matrix, index: np.ndarray) -> Matrix:
     """A copy of some rows."""
     if not isinstance(X, Csr):
-        return readonly(X[index])
+        return trust_array(X[index]) if is_checked(X) else readonly(X[index])
     counts = (X.indptr[1:] - X.indptr[:-1])[index].astype(np.int64)
     indptr = np.zeros(len(index) + 1, dtype=np.int64)
     np.cumsum(counts, out=indptr[1:])
     # cell k of new row i is cell k of old row index[i]
     shift = X.indptr[:-1][index].astype(np.int64) - indptr[:-1]
     cells = np.arange(indptr[-1]) + np.repeat(shift, counts)
-    return Csr(
-        readonly(X.data[cells]),
-        readonly(X.indices[cells]),
-        readonly(indptr.astype(X.indptr.dtype)),
-        X.n_cols,
-    )
+    return trust_csr(X.data[cells], X.indices[cells], indptr.astype(X.indptr.dtype), X.n_cols)
+
+
+def widen(X: Csr, n_cols: int) -> Csr:
+    """X with empty columns at its right, `n_cols` in all."""
+    if n_cols < X.n_cols:
+        raise ValueError(f"at least {X.n_cols} columns are required, got {n_cols}")
+    return trust_csr(X.data, X.indices, X.indptr, n_cols)
+
+
+def first_columns(X: Csr, n_cols: int) -> Csr:
+    """X without its columns from number `n_cols` on."""
+    if n_cols >= X.n_cols:
+        return X
+    lo, hi = X.indptr[0], X.indptr[-1]
+    kept = X.indices[lo:hi] < n_cols
+    before = np.append(0, np.cumsum(kept))  # cells that are kept, before each
+    indptr = before[(X.indptr - lo).astype(np.int64)].astype(X.indptr.dtype)
+    return trust_csr(X.data[lo:hi][kept], X.indices[lo:hi][kept], indptr, n_cols)
 
 
 def as_scipy(X: Matrix):
@@ -64,13 +79,6 @@ def as_scipy(X: Matrix):
     return out
 
 
-def readonly(a: np.ndarray) -> np.ndarray:
-    """A read-only view, so that compiled code meets one type, memory-mapped or not."""
-    view = a.view()
-    view.flags.writeable = False
-    return view
-
-
 # ---------------------------------------------------------------- empty columns
 
 
@@ -82,19 +90,17 @@ def narrowed(*matrices: Matrix) -> tuple[tuple[Matrix, ...], np.ndarray | None]:
         return matrices, None
     if max(X.n_cols for X in sparse) <= sum(len(X.data) for X in sparse):
         return matrices, None
-    kept = np.unique(np.concatenate([_stored(X) for X in sparse]))
-    return tuple(_renumbered(X, kept) for X in sparse), kept.astype(np.int64)
+    kept = np.unique(np.concatenate([_stored_columns(X) for X in sparse]))
+    return tuple(_renumber(X, kept) for X in sparse), kept.astype(np.int64)
 
 
-def _stored(X: Csr) -> np.ndarray:
+def _stored_columns(X: Csr) -> np.ndarray:
     """The columns of X's entries; a slice of rows keeps the arrays of the whole."""
     return X.indices[X.indptr[0] : X.indptr[-1]]
 
 
-def _renumbered(X: Csr, kept: np.ndarray) -> Csr:
+def _renumber(X: Csr, kept: np.ndarray) -> Csr:
+    """X with its columns counted among those kept."""
     lo, hi = X.indptr[0], X.indptr[-1]
     indices = np.searchsorted(kept, X.indices[lo:hi]).astype(X.indices.dtype)
-    indptr = (X.indptr - lo).astype(X.indptr.dtype)
-    for a in (indices, indptr):
-        a.flags.writeable = False
-    return Csr(X.data[lo:hi], indices, indptr, len(kept))
+    return trust_csr(X.data[lo:hi], indices, (X.indptr - lo).astype(X.indptr.dtype), len(kept))

@@ -14,7 +14,7 @@ from ..machine import facts as report
 from ..machine.folds import stratified_folds
 from ..machine.machine import Machine
 from ..machine.train import train
-from ..matrix.checks import as_matrix, as_vector
+from ..matrix.checks import as_matrix, as_vector, whole_number
 from ..matrix.matrix import Csr, Matrix, shape
 from ..settings import Settings, one_of
 from .grid import cost_grid, gamma_grid
@@ -81,10 +81,10 @@ def path(
         _require_streamable(kernel, multiclass)
         y = X.labels if y is None else y
     else:
-        X = as_matrix(X)
+        X = as_matrix(X, borrow=True)
     data = Data.of(X, y, kernel, multiclass, sample_weight, class_weight)
     judged = _test_rows(test, refit, extent(X)[1])
-    splits = np.stack([stratified_folds(data.y, folds, seed + r) for r in range(_count(repeats))])
+    splits = np.stack([stratified_folds(data.y, folds, seed + r) for r in range(whole_number("repeats", repeats, 1, 1000))])
     search = Search(data, grid, _gammas(gammas, kernel, X), splits, checked, scoring)
     stored = State() if state is None else State(os.fspath(state), search.key())
     fits = search.run(stored)
@@ -151,7 +151,7 @@ def _test_rows(test: Any, refit: bool, p: int) -> tuple[Matrix, np.ndarray] | No
         return None
     if not refit:
         raise InputError("test is for the machine that refit=True trains")
-    X = as_matrix(test[0], "X of test")
+    X = as_matrix(test[0], "X of test", borrow=True)
     if not isinstance(X, Csr) and shape(X)[1] != p:
         raise InputError(f"X of test must have {p} columns, got {shape(X)[1]}")
     return X, as_vector("y of test", test[1], shape(X)[0])
@@ -171,10 +171,3 @@ def _gammas(gammas: Any, kernel: str, X: Matrix) -> list[float | None]:
         return [None]
     given = [None] if gammas is None else gamma_grid(gammas)
     return list(dict.fromkeys(gamma_of(gamma, X) for gamma in given))
-
-
-def _count(repeats: Any) -> int:
-    whole = isinstance(repeats, (int, np.integer)) and not isinstance(repeats, bool)
-    if not whole or not 1 <= repeats <= 1000:
-        raise InputError(f"repeats must be a whole number from 1 to 1000, got {repeats!r:.60}")
-    return int(repeats)

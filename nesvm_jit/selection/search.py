@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
 from ..machine.multiclass import class_order
 from ..machine.train import Job, is_small, problems_of
-from ..matrix.checks import as_vector
+from ..matrix.checks import as_vector, square_kernel
 from ..matrix.matrix import Matrix
 from ..settings import Settings, one_of
 from .columns import Column, folds_together
@@ -38,8 +38,8 @@ class Data:
     def of(X: Matrix | OnDisk, y, kernel: str, multiclass, sample_weight, class_weight) -> "Data":
         n, p = extent(X)
         y = as_vector("y", y, n)
-        if kernel == "precomputed" and n != p:
-            raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")
+        if kernel == "precomputed":
+            square_kernel(n, p)
         order = class_order(y)
         if len(order) < 2:
             got = f"only {order[0]:g}" if len(order) else "no rows"

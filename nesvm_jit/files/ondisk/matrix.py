@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...matrix.checks import ASCENDING, BROKEN, INFINITE, csr_fault, readonly
-from ...matrix.matrix import Csr, shape
-from ..libsvm.stream import as_block_bytes
+from ...matrix.checks import ASCENDING, BROKEN, INFINITE, csr_fault, whole_number
+from ...matrix.matrix import Csr, readonly, shape, trust_csr
 from ..text import display_name
 from .format import HEADER, PIECE_BYTES, Array, Header, read_header
 
@@ -121,8 +120,7 @@ class OnDisk:
             indptr[:] = ends
         else:
             indices, indptr = indices.astype(np.uint64), ends
-        X = Csr(readonly(values), readonly(indices), readonly(indptr), self.n_cols)
-        fault = csr_fault(X.data, X.indices, X.indptr, X.n_cols)
+        fault = csr_fault(readonly(values), readonly(indices), readonly(indptr), self.n_cols)
         if fault != ASCENDING:
             what = {
                 BROKEN: ("indices", f"an index is outside the {self.n_cols} columns"),
@@ -131,7 +129,7 @@ class OnDisk:
             raise FormatError(
                 f"{self._arrays[what[0]].name}: damaged in rows {lo}..{hi}: {what[1]}"
             )
-        return X
+        return trust_csr(values, indices, indptr, self.n_cols)
 
     def blocks(
         self, block_bytes: int = BLOCK_BYTES, reuse: bool = False
@@ -164,7 +162,7 @@ class OnDisk:
 
     def cuts(self, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
         """Row numbers 0, …, n_rows between which there are at most `block_bytes`, or one row."""
-        size = as_block_bytes(block_bytes)
+        size = whole_number("block_bytes", block_bytes, 1)
         if size not in self._cuts:
             self._cuts[size] = readonly(np.array(self._find_cuts(size)))
         return self._cuts[size]
