@@ -8,7 +8,6 @@ from nesvm_jit.matrix.checks import as_matrix, as_number, as_precision, as_vecto
 from nesvm_jit.matrix.matrix import Csr, CsrArrays, row_axpy, row_dot, row_load, row_norms, shape
 from nesvm_jit.matrix.rows import Size, as_scipy, row_slice, size_of, sparse_size, take_rows
 
-
 pytestmark = pytest.mark.pure
 A = np.array(
     [

@@ -13,8 +13,7 @@ from ..errors import InputError
 from ..jit import get_threads, memory_bytes
 from ..kernels.gram import POLY, RBF, Spec, as_spec, centre_of, gram, reach_of
 from ..kernels.sums import row_norms
-from ..matrix.checks import as_number
-from ..matrix.checks import square_kernel
+from ..matrix.checks import as_number, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, take_rows
 from ..numerics.eigenvalues import extreme_eigenvalues

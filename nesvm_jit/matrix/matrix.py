@@ -33,7 +33,7 @@ class Csr(CsrArrays):
     __slots__ = ()
 
     # numba, which makes such tuples in compiled code, asks for these names
-    def __new__(cls, data: Any, indices: Any, indptr: Any, n_cols: Any) -> NoReturn:
+    def __new__(cls, data: Any, indices: Any, indptr: Any, n_cols: Any) -> "Csr":
         raise TypeError("a Csr is made by as_matrix, which checks the arrays")
 
     @classmethod

@@ -84,7 +84,12 @@ def path(
         X = as_matrix(X, borrow=True)
     data = Data.of(X, y, kernel, multiclass, sample_weight, class_weight)
     judged = _test_rows(test, refit, extent(X)[1])
-    splits = np.stack([stratified_folds(data.y, folds, seed + r) for r in range(whole_number("repeats", repeats, 1, 1000))])
+    splits = np.stack(
+        [
+            stratified_folds(data.y, folds, seed + r)
+            for r in range(whole_number("repeats", repeats, 1, 1000))
+        ]
+    )
     search = Search(data, grid, _gammas(gammas, kernel, X), splits, checked, scoring)
     stored = State() if state is None else State(os.fspath(state), search.key())
     fits = search.run(stored)
