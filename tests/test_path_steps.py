@@ -13,7 +13,7 @@ from nesvm_jit.binary.start import Start
 from nesvm_jit.machine.assembled import Problem
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.train import Job, Posed, problems_of
-from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.checks import as_matrix, whole_number
 from nesvm_jit.selection import columns
 from nesvm_jit.selection import search as searches
 from nesvm_jit.selection import stage as stages
@@ -25,7 +25,7 @@ from nesvm_jit.selection.columns import (
     folds_together,
     start_of,
 )
-from nesvm_jit.selection.path import _count, _gammas, _test_rows
+from nesvm_jit.selection.path import _gammas, _test_rows
 from nesvm_jit.selection.scores import all_scores
 from nesvm_jit.selection.search import Data, Search
 from nesvm_jit.selection.stage import Fit, Stage
@@ -34,7 +34,7 @@ from scipy.sparse import csr_matrix
 
 from . import oracle
 
-paths = inspect.getmodule(_count)
+paths = inspect.getmodule(_gammas)
 LABELS = np.array([4.0, 2.0, 9.0])
 
 
@@ -535,13 +535,13 @@ def test_mistakes_are_one_whole_line(change, message):
 
 @pytest.mark.parametrize("value", [1, 1000, np.int64(7)])
 def test_repeats_are_from_one_to_a_thousand(value):
-    assert _count(value) == value
-    assert type(_count(value)) is int
+    assert whole_number("repeats", value, 1, 1000) == value
+    assert type(whole_number("repeats", value, 1, 1000)) is int
 
 
 @pytest.mark.parametrize("value", [0, 1001, 2.0, True, None])
 def test_other_repeats_are_refused(value):
-    assert refusal(_count, value) == (
+    assert refusal(whole_number, "repeats", value, 1, 1000) == (
         f"repeats must be a whole number from 1 to 1000, got {value!r}"
     )
 
