@@ -60,8 +60,8 @@ class FakeClient:
     def compute(self, block):
         return block.compute()
 
-    def homes(self, function):
-        """(number of the part, worker) of every task of a kind."""
+    def places(self, function):
+        """(number of the shard, worker) of every task of a kind."""
         return [
             (int(name.rsplit("-", 1)[1]), options["workers"][0])
             for found, name, _, options in self.asked

@@ -597,9 +597,10 @@ def test_several_classes_on_workers(client, tmp_path):
         fit(resume=True, checkpoint=tmp_path / "file")
 
 
-def test_parts_that_are_lost_after_resuming_are_built_again():
+def test_shards_that_are_lost_after_resuming_are_built_again():
     pytest.importorskip("distributed")
-    from nesvm_jit.distributed.holder import Call, Holder
+    from nesvm_jit.distributed.calls import Call
+    from nesvm_jit.distributed.holder import Holder
     from nesvm_jit.distributed.log import Log
 
     X, y = binary()
@@ -610,15 +611,15 @@ def test_parts_that_are_lost_after_resuming_are_built_again():
         return Holder(0, Shard(data, y, np.ones(len(y)), MODELS["csvm"](), True))
 
     first, log = holder(), Log()
-    first.answer(Call(0, "place", (w, 0.5), None, ()))
-    first.answer(Call(1, "step", (0.0, 1.0), None, ()))
-    state = {0: first.answer(Call(2, "state", (), None, ()))[0]}
+    first.answer(Call(0, "place", (w, 0.5)))
+    first.answer(Call(1, "step", (0.0, 1.0)))
+    state = {0: first.answer(Call(2, "state", ()))[0]}
     calls = [
-        Call(0, "deal", ({0: np.arange(len(y)) / len(y)},), 0, ()),
-        Call(1, "place", (2 * w, 0.0), None, ()),
-        Call(2, "restore", (state,), None, ()),
-        Call(3, "aim", (w, 0.0), None, ()),
-        Call(4, "step", (0.5, 1.0), None, ()),
+        Call(0, "deal", ({0: np.arange(len(y)) / len(y)},)),
+        Call(1, "place", (2 * w, 0.0)),
+        Call(2, "restore", (state,)),
+        Call(3, "aim", (w, 0.0)),
+        Call(4, "step", (0.5, 1.0)),
     ]
     second, third = holder(), holder()
     for call in calls:

@@ -16,9 +16,9 @@ from tests.data import first_against_rest, sparse_scores
 
 pytest.importorskip("distributed")
 from nesvm_jit import distributed
-from nesvm_jit.distributed.holder import Call, Ref
+from nesvm_jit.distributed.calls import Call, Ref
 from nesvm_jit.distributed.log import Log
-from nesvm_jit.distributed.pieces import Text, file_pieces, grouped
+from nesvm_jit.distributed.pieces import Text, file_pieces, group
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 
@@ -45,7 +45,7 @@ def text(path, X, y):
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @pytest.mark.parametrize("solver", ["nesvm", "homotopy", "newton"])
 @pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
-def test_the_result_of_one_machine(client, tmp_path, model, solver, bias):
+def test_the_result_of_one_process(client, tmp_path, model, solver, bias):
     X, y = binary()
     options = {"model": model, "solver": solver, "bias": bias, "max_iter": 200}
     here = solve(X, y, **options)
@@ -136,7 +136,7 @@ def test_fewer_rows_than_workers(client, tmp_path):
     assert distributed.solve(path, client=client).certified
 
 
-def test_a_part_that_cannot_be_read_is_one_line(client, tmp_path):
+def test_a_piece_that_cannot_be_read_is_one_line(client, tmp_path):
     X, y = binary()
     text(tmp_path / "data", X, y)
     lines = (tmp_path / "data").read_text().splitlines()
@@ -187,12 +187,12 @@ def test_no_scheduler_and_a_lost_one_are_one_line(tmp_path):
 def test_on_the_command_line(client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = several()
-    paths = [text(tmp_path / f"part{k}", X[k::2], y[k::2]) for k in range(2)]
+    paths = [text(tmp_path / f"file{k}", X[k::2], y[k::2]) for k in range(2)]
     address = client.scheduler.address
     outcome = command("train", "--dask", address, *paths, "-o", "m.model", "--json")
     assert outcome.code == 0, outcome
     assert '"n_samples": 3000' in outcome.out
-    assert command("predict", "part0", "m.model", "out").code == 0
+    assert command("predict", "file0", "m.model", "out").code == 0
     for words, what in (
         (("-t", "rbf"), "linear machines, without --kernel"),
         (("-v", "3"), "do not go together"),
@@ -215,7 +215,7 @@ def test_byte_ranges_make_up_the_file(tmp_path):
         cuts = [size * k // count for k in range(count + 1)]
         loaded = [Text(path, a, b).load(30, np.float64) for a, b in pairwise(cuts)]
         np.testing.assert_array_equal(np.concatenate([labels for _, labels in loaded]), y)
-        cells = np.concatenate([part.data for part, _ in loaded])
+        cells = np.concatenate([rows.data for rows, _ in loaded])
         np.testing.assert_array_equal(cells, X.data)
 
 
@@ -224,26 +224,26 @@ def test_pieces_are_shared_out_evenly(tmp_path):
     path = text(tmp_path / "data", X, y)
     pieces = file_pieces([path], 4)
     assert len(pieces) == 4
-    assert [len(g) for g in grouped(pieces, 4)] == [1, 1, 1, 1]
-    assert [len(g) for g in grouped(pieces, 2)] == [2, 2]
-    assert [len(g) for g in grouped(pieces[:1], 4)] == [1]
+    assert [len(g) for g in group(pieces, 4)] == [1, 1, 1, 1]
+    assert [len(g) for g in group(pieces, 2)] == [2, 2]
+    assert [len(g) for g in group(pieces[:1], 4)] == [1]
 
 
 def test_the_log_keeps_what_is_needed_to_repeat():
     log = Log()
     w = np.zeros(3)
     for n in range(200):  # rounds of a gradient method, the best dual point of round 50
-        log.add(Call(2 * n, "sweep", (w, 0.0, 1.0), None, ()))
+        log.add(Call(2 * n, "sweep", (w, 0.0, 1.0)))
         if n == 50:
-            log.add(Call(2 * n + 1, "swept", (), 2 * n + 1, ()))
+            log.add(Call(2 * n + 1, "swept", ()))
     assert [c.method for c in log.calls()] == ["sweep", "swept", "sweep"]
     log.add(Call(500, "sweep", (w, 0.0, 1.0), None, (101,)))
     assert [c.number for c in log.calls()] == [500]
-    log.add(Call(501, "place", (w, 0.0), None, ()))
-    log.add(Call(502, "stepped", (), 502, ()))
-    log.add(Call(503, "map", (len, (Ref(502),), ()), 503, ()))
+    log.add(Call(501, "place", (w, 0.0)))
+    log.add(Call(502, "stepped", ()))
+    log.add(Call(503, "map", (len, (Ref(502),), ())))
     log.add(Call(504, "centre_on", (Ref(503),), None, (502, 503)))
-    log.add(Call(505, "step", (0.0, 1.0), None, ()))
+    log.add(Call(505, "step", (0.0, 1.0)))
     assert [c.number for c in log.calls()] == [500, 501, 502, 503, 504, 505]
-    log.add(Call(506, "place", (w, 0.0), None, ()))
+    log.add(Call(506, "place", (w, 0.0)))
     assert [c.number for c in log.calls()] == [500, 506]

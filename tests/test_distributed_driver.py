@@ -1,4 +1,4 @@
-"""Rows on workers, the driver's side: where parts live, what is asked of them, and what happens
+"""Rows on workers, the driver's side: where shards live, what is asked of them, and what happens
 when they are lost; all workers are in this process."""
 
 import re
@@ -18,11 +18,13 @@ from nesvm_jit.problems.shard import Shard, loss_at
 
 pytest.importorskip("distributed")
 import nesvm_jit.distributed.cluster as cluster_module
-from nesvm_jit.distributed.cluster import Cluster, LostPartError
-from nesvm_jit.distributed.holder import Call, Holder, Recipe, Ref, Task
+from nesvm_jit.distributed.calls import Call, Ref
+from nesvm_jit.distributed.cluster import Cluster, LostShardError
+from nesvm_jit.distributed.holder import ClassProblem, Holder, Plan
+from nesvm_jit.distributed.loading import Source
 from nesvm_jit.distributed.pieces import Chunk
 from nesvm_jit.distributed.remote import RemoteData, RemoteShard
-from nesvm_jit.distributed.server import Home, Question, connect
+from nesvm_jit.distributed.server import Endpoint, connect
 from nesvm_jit.distributed.worker import checksum, forget, serve, summarise
 
 import distributed as dask
@@ -54,14 +56,14 @@ class Clock:
         self.now += seconds
 
 
-def homed(client, *names):
+def assigned(client, *names):
     cluster = Cluster(client)
     for name in names:
-        cluster.find_home(name)
+        cluster.assign(name)
     return cluster
 
 
-def home_of(cluster, name):
+def worker_of(cluster, name):
     cluster.run(name, len)
     return cluster.client.asked.pop()[3]["workers"][0]
 
@@ -109,43 +111,43 @@ def test_a_scheduler_that_does_not_answer_is_one_line(client):
         ({A: 0, B: 1}, [A, B, A, B]),
     ],
 )
-def test_parts_are_shared_out_by_threads(client, threads, expected):
+def test_shards_are_shared_out_by_threads(client, threads, expected):
     client.threads = threads
     names = [f"p{k}" for k in range(len(expected))]
-    cluster = homed(client, *names, *names)
-    assert [home_of(cluster, name) for name in names] == expected
+    cluster = assigned(client, *names, *names)
+    assert [worker_of(cluster, name) for name in names] == expected
 
 
-def test_a_part_moves_when_its_worker_has_gone_and_does_not_move_back(client):
-    cluster = homed(client, "p0", "p1", "p2")
+def test_a_shard_moves_when_its_worker_has_gone_and_does_not_move_back(client):
+    cluster = assigned(client, "p0", "p1", "p2")
     del client.threads[A]
-    cluster.find_home("p0")
-    assert home_of(cluster, "p0") == B
+    cluster.assign("p0")
+    assert worker_of(cluster, "p0") == B
     client.threads = {A: 1, B: 1}
-    cluster.find_home("p0")
-    cluster.find_home("p2")
-    assert [home_of(cluster, name) for name in ("p0", "p1", "p2")] == [B, B, A]
+    cluster.assign("p0")
+    cluster.assign("p2")
+    assert [worker_of(cluster, name) for name in ("p0", "p1", "p2")] == [B, B, A]
 
 
-def test_parts_on_workers_that_have_gone_weigh_nothing(client):
-    cluster = homed(client, "p0", "p1", "p2")
+def test_shards_on_workers_that_have_gone_weigh_nothing(client):
+    cluster = assigned(client, "p0", "p1", "p2")
     del client.threads[A]
     client.threads[C] = 1
     for name in ("p3", "p4"):
-        cluster.find_home(name)
-    assert [home_of(cluster, name) for name in ("p3", "p4")] == [C, B]
+        cluster.assign(name)
+    assert [worker_of(cluster, name) for name in ("p3", "p4")] == [C, B]
 
 
-def test_a_part_lives_where_its_rows_are(client):
-    cluster = homed(client, "rows-0", "rows-1")
-    cluster.live_with("part", "rows-1")
-    assert home_of(cluster, "part") == B
-    cluster.find_home("part")
-    assert home_of(cluster, "part") == B
+def test_a_shard_lives_where_its_rows_are(client):
+    cluster = assigned(client, "rows-0", "rows-1")
+    cluster.assign_with("shard", "rows-1")
+    assert worker_of(cluster, "shard") == B
+    cluster.assign("shard")
+    assert worker_of(cluster, "shard") == B
 
 
-def test_a_task_runs_once_on_the_worker_of_its_part(client):
-    cluster = homed(client, "p0", "p1")
+def test_a_task_runs_once_on_the_worker_of_its_shard(client):
+    cluster = assigned(client, "p0", "p1")
     future = cluster.run("p1", lambda name, a, b: (name, a + b), 2, 3)
     assert future.result() == ("p1", 5)
     ((_, name, args, options),) = client.asked
@@ -154,21 +156,21 @@ def test_a_task_runs_once_on_the_worker_of_its_part(client):
 
 
 def test_a_result_is_waited_for_while_its_worker_lives(client):
-    cluster = homed(client, "p0", "p1")
+    cluster = assigned(client, "p0", "p1")
     future = Future(TimeoutError(), TimeoutError(), "found")
     assert cluster.result(future, "p1") == "found"
     assert future.waited == [0.5, 0.5, 0.5]
     del client.threads[B]
-    with pytest.raises(LostPartError) as e:
+    with pytest.raises(LostShardError) as e:
         cluster.result(Future(TimeoutError()), "p1")
     assert e.value.names == ("p1",)
     assert cluster.result(Future(TimeoutError(), None), "p0") is None
 
 
 @pytest.mark.parametrize("error", [killed(), dask.CancelledError(), OSError("reset")])
-def test_a_task_that_was_killed_is_a_lost_part_or_a_lost_scheduler(client, error):
-    cluster = homed(client, "p0")
-    with pytest.raises(LostPartError) as e:
+def test_a_task_that_was_killed_is_a_lost_shard_or_a_lost_scheduler(client, error):
+    cluster = assigned(client, "p0")
+    with pytest.raises(LostShardError) as e:
         cluster.result(Future(error), "p0")
     assert e.value.names == ("p0",)
     client.nthreads = raising(OSError("gone"))
@@ -184,34 +186,34 @@ def test_a_task_that_was_killed_is_a_lost_part_or_a_lost_scheduler(client, error
 
 def test_errors_of_a_task_are_raised(client):
     with pytest.raises(FormatError, match=r"^data:3: broken$"):
-        homed(client, "p0").result(Future(FormatError("data:3: broken")), "p0")
+        assigned(client, "p0").result(Future(FormatError("data:3: broken")), "p0")
 
 
-def test_all_parts_whose_worker_has_gone_are_named(client):
-    cluster = homed(client, "p0", "p1", "p2")
+def test_all_shards_whose_worker_has_gone_are_named(client):
+    cluster = assigned(client, "p0", "p1", "p2")
     cluster.require_alive(["p0", "p1", "p2"])
     del client.threads[A]
     cluster.require_alive(["p1"])
-    with pytest.raises(LostPartError) as e:
+    with pytest.raises(LostShardError) as e:
         cluster.require_alive(["p0", "p1", "p2"])
     assert e.value.names == e.value.args == ("p0", "p2")
 
 
 def test_workers_forget_what_is_released_if_they_live(client):
-    cluster = homed(client, "p0", "p1", "p2")
+    cluster = assigned(client, "p0", "p1", "p2")
     del client.threads[A]
     cluster.release(["p0", "p1", "unknown"])
     options = {"workers": [B], "on_error": "ignore", "wait": False}
     assert client.told == [(forget, "p1", options)]
     client.run = raising(OSError("gone"))
-    cluster.find_home("p2")
+    cluster.assign("p2")
     cluster.release(["p2"])
     client.nthreads = raising(OSError("gone"))
     cluster.release(["p2"])
 
 
 def test_nothing_is_asked_of_a_client_that_is_closed(client):
-    cluster = homed(client, "p0")
+    cluster = assigned(client, "p0")
     client.status = "closed"
     cluster.release(["p0"])
     assert client.told == []
@@ -226,20 +228,20 @@ def test_nothing_is_asked_of_a_client_that_is_closed(client):
 X = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 1.0], [4.0, 1.0, 0.0], [0.0, 0.0, 5.0], [2.0, 2.0, 1.0]])
 X = np.vstack([X, [[1.0, 5.0, 3.0]]])
 Y = np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
-TASK = Task(1.0, {1.0: 2.0, -1.0: 0.5}, MODELS["csvm"](), True)
+PROBLEM = ClassProblem(1.0, {1.0: 2.0, -1.0: 0.5}, MODELS["csvm"](), True)
 CUTS = (slice(0, 2), slice(2, 5), slice(5, 6))
 
 
-def recipe(at):
-    return Recipe((Chunk(X[at], Y[at], 1.0),), None, np.float64)
+def source(at):
+    return Source((Chunk(X[at], Y[at], 1.0),), None, np.float64)
 
 
 @pytest.mark.parametrize("task", ["summarise", "checksum", "serve"])
 def test_tasks_use_the_threads_of_their_worker(client, task):
     functions = {
-        "summarise": lambda: summarise("rows", recipe(CUTS[0])),
-        "checksum": lambda: checksum("rows", recipe(CUTS[0])),
-        "serve": lambda: serve("p0", 0, "rows", recipe(CUTS[0]), 3, TASK, [], b"secret"),
+        "summarise": lambda: summarise("rows", source(CUTS[0])),
+        "checksum": lambda: checksum("rows", source(CUTS[0])),
+        "serve": lambda: serve("p0", Plan(0, "rows", source(CUTS[0]), 3, PROBLEM), [], b"secret"),
     }
     client.here = A
     for asked, expected in ((most_threads(), most_threads()), (1, 1), (99, most_threads()), (0, 1)):
@@ -251,36 +253,36 @@ def test_tasks_use_the_threads_of_their_worker(client, task):
     forget("p0")
 
 
-def is_free(home):
-    """Whether a part listens for a new parent."""
+def is_free(endpoint):
+    """Whether a shard listens for a new parent."""
     try:
-        with socket.create_connection((home.host, home.port), 10.0) as s:
+        with socket.create_connection((endpoint.host, endpoint.port), 10.0) as s:
             return bool(s.recv(1))
     except OSError:
         return False
 
 
-def test_a_part_that_is_opened_again_has_answered_the_calls_of_its_log(client):
+def test_a_shard_that_is_opened_again_has_answered_the_calls_of_its_log(client):
     client.here = A
     w = np.array([1.0, -1.0, 2.0])
-    log = [Call(3, "place", (w, 0.5), None, ()), Call(4, "margins_at", (-w, 1.0), 4, ())]
-    home, facts = serve("p7", 7, "rows", recipe(CUTS[1]), 3, TASK, log, b"secret")
-    assert home[:2] == ("p7", "127.0.0.1")
+    log = [Call(3, "place", (w, 0.5)), Call(4, "margins_at", (-w, 1.0))]
+    endpoint, facts = serve("p7", Plan(7, "rows", source(CUTS[1]), 3, PROBLEM), log, b"secret")
+    assert endpoint[:2] == ("p7", "127.0.0.1")
     assert (facts.rows, facts.costs, facts.largest_cost) == (3, 4.5, 2.0)
-    with connect(home, b"secret") as parent:
-        parent.send(Question(Call(5, "collect", (Ref(4),), None, ()), max))
+    with connect(endpoint, b"secret") as parent:
+        parent.send(Call(5, "collect", (Ref(4),)))
         assert parent.poll(5.0)
         assert parent.recv().found[7].tolist() == (1.0 - X[CUTS[1]] @ w).tolist()
-        parent.send(Question(Call(6, "state", (), None, ()), max))
+        parent.send(Call(6, "state", ()))
         assert parent.poll(5.0)
         assert parent.recv().found[7]["margins"].tolist() == (X[CUTS[1]] @ w + 0.5).tolist()
     forget("p7")
     forget("rows")
 
 
-def test_a_part_listens_at_one_place_and_not_once_it_is_forgotten(client):
+def test_a_shard_listens_at_one_place_and_not_once_it_is_forgotten(client):
     client.here = A
-    rest = (0, "rows", recipe(CUTS[0]), 3, TASK, [], b"secret")
+    rest = (Plan(0, "rows", source(CUTS[0]), 3, PROBLEM), [], b"secret")
     first, _ = serve("p0", *rest)
     parent = connect(first, b"secret")
     second, _ = serve("p0", *rest)
@@ -303,18 +305,18 @@ def wait_until(true, seconds=5.0):
     return False
 
 
-# ---------------------------------------------------------------- parts on workers
+# ---------------------------------------------------------------- shards on workers
 
 
-class Parts:
-    """Parts of X on the client's workers, and all rows in one."""
+class Shards:
+    """Shards of X on the client's workers, and all rows in one."""
 
     def __init__(self, client, cuts=CUTS, model="csvm", bias=True, rows=X):
         self.client, self.cluster = client, Cluster(client)
-        sources = [(f"rows-{k}", recipe(at)) for k, at in enumerate(cuts)]
+        sources = [(f"rows-{k}", source(at)) for k, at in enumerate(cuts)]
         for name, _ in sources:
-            self.cluster.find_home(name)
-        task = TASK._replace(model=MODELS[model](), bias=bias)
+            self.cluster.assign(name)
+        task = PROBLEM._replace(model=MODELS[model](), bias=bias)
         data = RemoteData(Size(len(X), 3, X.size, 24), np.dtype("f8"))
         self.remote = RemoteShard(self.cluster, sources, data, task)
         c = np.where(Y == 1.0, 2.0, 0.5)
@@ -360,52 +362,52 @@ def equal(there, here):
 W, V = np.array([0.5, -0.25, 0.125]), np.array([-1.0, 0.5, 2.0])
 
 
-@pytest.mark.parametrize("cuts", [CUTS, CUTS[:1]], ids=["three parts", "one part"])
+@pytest.mark.parametrize("cuts", [CUTS, CUTS[:1]], ids=["three shards", "one shard"])
 def test_facts_are_those_of_all_rows(client, cuts):
-    with Parts(client, cuts) as parts:
+    with Shards(client, cuts) as shards:
         rows = slice(0, cuts[-1].stop)
         c = np.where(Y == 1.0, 2.0, 0.5)[rows]
-        local = Shard(Resident(as_matrix(X[rows])), Y[rows], c, TASK.model, True)
-        equal(parts.remote.facts, local.facts)
-        assert parts.remote.n_features == 3
-        assert parts.remote.bias is True
-        assert parts.remote.model.loss == TASK.model.loss
-        assert parts.remote.data.resident is False
+        local = Shard(Resident(as_matrix(X[rows])), Y[rows], c, PROBLEM.model, True)
+        equal(shards.remote.facts, local.facts)
+        assert shards.remote.n_features == 3
+        assert shards.remote.bias is True
+        assert shards.remote.model.loss == PROBLEM.model.loss
+        assert shards.remote.data.resident is False
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @pytest.mark.parametrize("model", ["csvm", "lssvm"])
-def test_every_method_gives_what_all_rows_in_one_part_give(client, model, bias):
-    with Parts(client, model=model, bias=bias) as parts:
+def test_every_method_gives_what_all_rows_in_one_shard_give(client, model, bias):
+    with Shards(client, model=model, bias=bias) as shards:
         b = 0.5 * bias
-        parts.same("sweep", W, b, 0.5)
-        alpha, array = parts.same_vector("swept")
-        equal(parts.remote.dual_weights(alpha), parts.local.dual_weights(array))
-        parts.same("spread", V, b)
-        parts.same("place", W, b)
-        parts.same_margins()
-        parts.same("step", 0.0, 0.5)
-        parts.remote.centre_on(alpha)
-        parts.local.centre_on(array)
-        parts.same("step", 0.0, 0.5)
-        parts.same("aim", V, b)
-        parts.same("slope", 0.25, 0.5)
-        parts.same("step", 0.25, 0.5)
-        parts.same_margins()
-        parts.same_vector("stepped")
-        parts.same_vector("stepped", 0.5)
-        parts.same("weight_of_curvature")
-        parts.same("hessian", np.float64)
-        parts.same("hessian_times", V)
-        parts.same("hessian_diagonal")
-        there, here = parts.same_vector("margins_at", V, b)
-        loss = (loss_at, (there,), (TASK.model.loss,)), (loss_at, (here,), (TASK.model.loss,))
-        equal(parts.remote.reduce(*loss[0]), parts.local.reduce(*loss[1]))
-        parts.remote.place(W, b, there)
-        parts.local.place(W, b, here)
-        parts.same("step", 0.0, 0.5)
-        parts.same_margins()
-        equal(parts.local.state()["margins"], here)
+        shards.same("sweep", W, b, 0.5)
+        alpha, array = shards.same_vector("swept")
+        equal(shards.remote.dual_weights(alpha), shards.local.dual_weights(array))
+        shards.same("spread", V, b)
+        shards.same("place", W, b)
+        shards.same_margins()
+        shards.same("step", 0.0, 0.5)
+        shards.remote.centre_on(alpha)
+        shards.local.centre_on(array)
+        shards.same("step", 0.0, 0.5)
+        shards.same("aim", V, b)
+        shards.same("slope", 0.25, 0.5)
+        shards.same("step", 0.25, 0.5)
+        shards.same_margins()
+        shards.same_vector("stepped")
+        shards.same_vector("stepped", 0.5)
+        shards.same("weight_of_curvature")
+        shards.same("hessian", np.float64)
+        shards.same("hessian_times", V)
+        shards.same("hessian_diagonal")
+        there, here = shards.same_vector("margins_at", V, b)
+        loss = (loss_at, (there,), (PROBLEM.model.loss,)), (loss_at, (here,), (PROBLEM.model.loss,))
+        equal(shards.remote.reduce(*loss[0]), shards.local.reduce(*loss[1]))
+        shards.remote.place(W, b, there)
+        shards.local.place(W, b, here)
+        shards.same("step", 0.0, 0.5)
+        shards.same_margins()
+        equal(shards.local.state()["margins"], here)
 
 
 def scaled(rows: RowData, v, t):
@@ -421,38 +423,38 @@ def total(rows: RowData, v, t):
 
 
 def test_vectors_are_dealt_mapped_reduced_and_collected(client):
-    with Parts(client) as parts:
+    with Shards(client) as shards:
         v = np.arange(6.0)
-        there = parts.remote.deal(v)
-        assert parts.remote.collect(there).tolist() == v.tolist()
-        mapped = parts.remote.map(scaled, (there,), (2.0,))
-        assert parts.remote.collect(mapped).tolist() == (2.0 * Y * v).tolist()
-        assert parts.remote.reduce(total, (there,), (3.0,)) == 45.0
-        assert parts.remote.reduce(largest, (mapped,), by=max) == 6.0
+        there = shards.remote.deal(v)
+        assert shards.remote.collect(there).tolist() == v.tolist()
+        mapped = shards.remote.map(scaled, (there,), (2.0,))
+        assert shards.remote.collect(mapped).tolist() == (2.0 * Y * v).tolist()
+        assert shards.remote.reduce(total, (there,), (3.0,)) == 45.0
+        assert shards.remote.reduce(largest, (mapped,), by=max) == 6.0
 
 
-@pytest.mark.parametrize("cuts", [CUTS, (slice(0, 6),)], ids=["three parts", "one part"])
-def test_a_state_goes_from_one_to_several_parts_and_back(client, cuts):
-    with Parts(client, cuts) as parts:
-        for part in (parts.remote, parts.local):
-            part.place(W, 0.5)
-            part.step(0.0, 0.5)
-        state = {name: a.copy() for name, a in parts.local.state().items()}
-        found = parts.remote.state()
+@pytest.mark.parametrize("cuts", [CUTS, (slice(0, 6),)], ids=["three shards", "one shard"])
+def test_a_state_goes_from_one_to_several_shards_and_back(client, cuts):
+    with Shards(client, cuts) as shards:
+        for shard in (shards.remote, shards.local):
+            shard.place(W, 0.5)
+            shard.step(0.0, 0.5)
+        state = {name: a.copy() for name, a in shards.local.state().items()}
+        found = shards.remote.state()
         assert list(found) == list(state)
         for name in state:
             equal(found[name], state[name])
-        parts.remote.place(V, 0.0)
-        parts.remote.restore(state)
-        for part in (parts.remote, parts.local):
-            part.aim(V, 0.25)
-        parts.same("step", 0.5, 0.5)
-        parts.same_margins()
+        shards.remote.place(V, 0.0)
+        shards.remote.restore(state)
+        for shard in (shards.remote, shards.local):
+            shard.aim(V, 0.25)
+        shards.same("step", 0.5, 0.5)
+        shards.same_margins()
 
 
 @pytest.fixture
 def calls(monkeypatch):
-    """Every call that part 0 answers."""
+    """Every call that shard 0 answers."""
     heard, answer = [], Holder.answer
 
     def listening(self, call):
@@ -465,66 +467,65 @@ def calls(monkeypatch):
 
 
 def test_workers_are_told_once_which_vectors_nobody_needs(client, calls):
-    with Parts(client) as parts:
-        v, kept = parts.remote.deal(np.zeros(6)), parts.remote.deal(np.ones(6))
-        parts.remote.place(W, 0.0)
+    with Shards(client) as shards:
+        v, kept = shards.remote.deal(np.zeros(6)), shards.remote.deal(np.ones(6))
+        shards.remote.place(W, 0.0)
         number = v.ref.number
         del v
         for _ in range(2):
-            parts.remote.slope(0.0, 1.0)
+            shards.remote.slope(0.0, 1.0)
         assert [call.dropped for call in calls] == [(), (), (), (number,), ()]
-        assert [call.kept_as for call in calls] == [0, 1, None, None, None]
         assert [call.number for call in calls] == [0, 1, 2, 3, 4]
-        assert parts.remote.collect(kept).tolist() == [1.0] * 6
+        assert shards.remote.collect(kept).tolist() == [1.0] * 6
 
 
-def test_an_error_of_a_part_is_raised_and_the_parts_go_on(client):
-    with Parts(client) as parts:
+def test_an_error_of_a_shard_is_raised_and_the_shards_go_on(client):
+    with Shards(client) as shards:
         with pytest.raises(ZeroDivisionError):
-            parts.remote.reduce(divided, (parts.remote.deal(np.zeros(6)),))
-        parts.same("sweep", W, 0.5, 0.5)
+            shards.remote.reduce(divided, (shards.remote.deal(np.zeros(6)),))
+        shards.same("sweep", W, 0.5, 0.5)
 
 
 def divided(rows, v):
     return 1 / int(v.sum())
 
 
-def test_workers_forget_parts_that_are_closed(client):
-    parts = Parts(client)
+def test_workers_forget_shards_that_are_closed(client):
+    shards = Shards(client)
     names = [name for function, name, *_ in client.asked if function is serve]
     assert len(names) == len(set(names)) == 3
     kept, client.run = client.run, lambda function, name, **_: client.told.append(name)
-    parts.remote.close()
+    shards.remote.close()
     assert client.told == names
-    parts.remote.close()
+    shards.remote.close()
     client.run = kept
-    for name in (*names, *parts.names):
+    for name in (*names, *shards.names):
         forget(name)
 
 
-def test_the_driver_hangs_up_when_parts_are_closed(client):
-    homes = []
+def test_the_driver_hangs_up_when_shards_are_closed(client):
+    endpoints = []
     client.run = lambda *_, **__: None
     kept = client.submit
 
     def submit(*args, **options):
         future = kept(*args, **options)
-        homes.append(future.result()[0])
+        endpoints.append(future.result()[0])
         return future
 
     client.submit = submit
-    parts = Parts(client, CUTS[:1])
-    parts.remote.close()
-    assert is_free(homes[0])
-    for name in (homes[0].name, *parts.names):
+    shards = Shards(client, CUTS[:1])
+    shards.remote.close()
+    assert is_free(endpoints[0])
+    for name in (endpoints[0].name, *shards.names):
         forget(name)
 
 
-# ---------------------------------------------------------------- parts that are lost
+# ---------------------------------------------------------------- shards that are lost
 
 
 class Trouble:
-    """What happens to parts the next times they are asked."""
+    """What happens to shards the next times they are asked."""
 
     def __init__(self):
         self.client, self.doomed, self.free = None, {}, threading.Event()
@@ -544,7 +545,7 @@ class HangsUp(float):
 
 
 def troubled(rows, v):
-    """Σ v of a part, or what is to happen to it."""
+    """Σ v of a shard, or what is to happen to it."""
     number = int(threading.current_thread().name.rsplit("-", 1)[1])
     times, gone = TROUBLE.doomed.get(number, (0, ()))
     if not times:
@@ -556,7 +557,7 @@ def troubled(rows, v):
 
 
 def stuck(rows, v):
-    """Σ v of a part, which does not answer before the driver has given it up."""
+    """Σ v of a shard, which does not answer before the driver has given it up."""
     number = int(threading.current_thread().name.rsplit("-", 1)[1])
     if TROUBLE.doomed.pop(number, None):
         del TROUBLE.client.threads[B]
@@ -574,59 +575,59 @@ def trouble(client):
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_part_that_hangs_up_is_built_again_where_it_was(trouble, client, calls, number):
-    with Parts(client) as parts:
-        parts.remote.sweep(W, 0.5, 0.5)
-        v = parts.remote.swept()
+def test_a_shard_that_hangs_up_is_built_again_where_it_was(trouble, client, calls, number):
+    with Shards(client) as shards:
+        shards.remote.sweep(W, 0.5, 0.5)
+        v = shards.remote.swept()
         asked = len(client.asked)
         trouble.doomed = {number: (1, ())}
-        expected = parts.remote.reduce(total, (v,), (1.0,))
-        assert parts.remote.reduce(troubled, (v,)) == expected
-        assert client.homes(serve)[asked:] == [(number, (A, B, C)[number])]
-        log = client.asked[-1][2][5]
+        expected = shards.remote.reduce(total, (v,), (1.0,))
+        assert shards.remote.reduce(troubled, (v,)) == expected
+        assert client.places(serve)[asked:] == [(number, (A, B, C)[number])]
+        log = client.asked[-1][2][1]
         assert [call.method for call in log] == ["sweep", "swept"]
-        parts.local.sweep(W, 0.5, 0.5)
-        equal(parts.remote.collect(v), parts.local.swept())
-    if number:  # what a part has answered is not done again
+        shards.local.sweep(W, 0.5, 0.5)
+        equal(shards.remote.collect(v), shards.local.swept())
+    if number:  # what a shard has answered is not done again
         assert [c.method for c in calls].count("sweep") == 1
 
 
 def test_vectors_that_nobody_needs_are_not_made_again(trouble, client):
-    with Parts(client) as parts:
-        v, other = parts.remote.deal(np.ones(6)), parts.remote.deal(np.zeros(6))
+    with Shards(client) as shards:
+        v, other = shards.remote.deal(np.ones(6)), shards.remote.deal(np.zeros(6))
         del other
-        parts.remote.place(W, 0.0)
+        shards.remote.place(W, 0.0)
         trouble.doomed = {1: (1, ())}
-        assert parts.remote.reduce(troubled, (v,)) == 6.0
-        assert [call.method for call in client.asked[-1][2][5]] == ["deal", "place"]
+        assert shards.remote.reduce(troubled, (v,)) == 6.0
+        assert [call.method for call in client.asked[-1][2][1]] == ["deal", "place"]
 
 
-def test_a_part_whose_worker_has_gone_moves_to_another(trouble, client):
-    with Parts(client) as parts:
-        v = parts.remote.deal(np.arange(6.0))
+def test_a_shard_whose_worker_has_gone_moves_to_another(trouble, client):
+    with Shards(client) as shards:
+        v = shards.remote.deal(np.arange(6.0))
         trouble.doomed = {2: (1, (C,))}
-        assert parts.remote.reduce(troubled, (v,)) == 15.0
-        assert client.homes(serve) == [(0, A), (1, B), (2, C), (2, A)]
+        assert shards.remote.reduce(troubled, (v,)) == 15.0
+        assert client.places(serve) == [(0, A), (1, B), (2, C), (2, A)]
 
 
-def test_all_parts_on_workers_that_have_gone_move_when_the_first_hangs_up(trouble, client):
-    with Parts(client) as parts:
-        v = parts.remote.deal(np.arange(6.0))
+def test_all_shards_on_workers_that_have_gone_move_when_the_first_hangs_up(trouble, client):
+    with Shards(client) as shards:
+        v = shards.remote.deal(np.arange(6.0))
         trouble.doomed = {0: (1, (A, C))}
-        assert parts.remote.reduce(troubled, (v,)) == 15.0
-        assert client.homes(serve)[3:] == [(0, B), (2, B)]
+        assert shards.remote.reduce(troubled, (v,)) == 15.0
+        assert client.places(serve)[3:] == [(0, B), (2, B)]
 
 
-def test_a_part_that_does_not_answer_is_given_up_with_its_worker(trouble, client):
+def test_a_shard_that_does_not_answer_is_given_up_with_its_worker(trouble, client):
     def instead(function, name, worker):
         if function is serve:
             trouble.free.set()
 
-    with Parts(client) as parts:
-        v = parts.remote.deal(np.arange(6.0))
+    with Shards(client) as shards:
+        v = shards.remote.deal(np.arange(6.0))
         trouble.doomed, client.instead = {1: True}, instead
-        assert parts.remote.reduce(stuck, (v,)) == 15.0
-        assert client.homes(serve)[3:] == [(1, A)]
+        assert shards.remote.reduce(stuck, (v,)) == 15.0
+        assert client.places(serve)[3:] == [(1, A)]
 
 
 TWENTY = r"^tcp://there:8786: workers were lost 20 times; they may lack memory$"
@@ -638,34 +639,34 @@ def killing(times):
     return lambda function, *_: Future(left.pop()) if left and function is serve else None
 
 
-def test_twenty_losses_are_borne_while_parts_are_opened_and_no_more(client):
+def test_twenty_losses_are_borne_while_shards_are_opened_and_no_more(client):
     client.instead = killing(20)
-    with Parts(client, CUTS[:1]) as parts:
-        assert parts.remote.facts.rows == 2
-    assert client.homes(serve) == [(0, A)] * 21
+    with Shards(client, CUTS[:1]) as shards:
+        assert shards.remote.facts.rows == 2
+    assert client.places(serve) == [(0, A)] * 21
     del client.asked[:]
     client.instead = killing(21)
     with pytest.raises(NesvmError, match=TWENTY):
-        Parts(client, CUTS[:1])
-    assert client.homes(serve) == [(0, A)] * 21
+        Shards(client, CUTS[:1])
+    assert client.places(serve) == [(0, A)] * 21
     forget("rows-0")
 
 
 @pytest.mark.parametrize("losses", [20, 21])
-def test_losses_while_a_part_is_asked_count_with_those_while_it_is_opened(trouble, client, losses):
-    with Parts(client, CUTS[:2]) as parts:
-        v = parts.remote.deal(np.arange(5.0))
+def test_losses_while_a_shard_is_asked_count_with_those_while_it_is_opened(trouble, client, losses):
+    with Shards(client, CUTS[:2]) as shards:
+        v = shards.remote.deal(np.arange(5.0))
         trouble.doomed = {1: (2, ())}
         client.instead = killing(losses - 2)
         if losses == 20:
-            assert parts.remote.reduce(troubled, (v,)) == 10.0
+            assert shards.remote.reduce(troubled, (v,)) == 10.0
         else:
             with pytest.raises(NesvmError, match=TWENTY):
-                parts.remote.reduce(troubled, (v,))
+                shards.remote.reduce(troubled, (v,))
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])
-def test_a_part_that_is_gone_before_it_is_reached_is_opened_again(client, number):
+def test_a_shard_that_is_gone_before_it_is_reached_is_opened_again(client, number):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     left = [1]
@@ -673,11 +674,11 @@ def test_a_part_that_is_gone_before_it_is_reached_is_opened_again(client, number
     def instead(function, name, worker):
         if function is serve and name.endswith(f"-{number}") and left:
             left.pop()
-            return Future((Home(name, "127.0.0.1", port), None))
+            return Future((Endpoint(name, "127.0.0.1", port), None))
         return None
 
     client.instead = instead
-    with Parts(client) as parts:
-        parts.same("sweep", W, 0.5, 0.5)
-        equal(parts.remote.facts, parts.local.facts)
-        assert client.homes(serve)[3:] == [(number, (A, B)[number % 2])]
+    with Shards(client) as shards:
+        shards.same("sweep", W, 0.5, 0.5)
+        equal(shards.remote.facts, shards.local.facts)
+        assert client.places(serve)[3:] == [(number, (A, B)[number % 2])]

@@ -15,7 +15,8 @@ from scipy.sparse import csr_matrix
 
 pytest.importorskip("distributed")
 from nesvm_jit import distributed
-from nesvm_jit.distributed import Rows, connected
+from nesvm_jit.distributed import connected
+from nesvm_jit.distributed.rows import RowsOnWorkers
 from nesvm_jit.distributed.worker import forget, serve, summarise
 
 import distributed as dask
@@ -140,7 +141,7 @@ def files(tmp_path, monkeypatch):
 
 
 def loaded(client, data, y=None, n_features=None, dtype=np.float64):
-    rows = Rows(client, data, y, n_features, dtype)
+    rows = RowsOnWorkers(client, data, y, n_features, dtype)
     rows.close()
     return rows
 
@@ -149,8 +150,8 @@ def test_what_is_known_of_rows_on_workers(client, files):
     rows = loaded(client, files("data", "3 1:1 2:1\n1 3:1\n3\n-1 1:1 2:1\n"))
     assert rows.data.size == Size(4, 3, 5, 15)
     assert rows.data.dtype == np.float64
-    assert rows.labels == [3.0, 1.0, -1.0]
-    assert client.homes(summarise) == [(0, A), (1, B)]
+    assert list(rows.labels.items()) == [(3.0, 2), (1.0, 1), (-1.0, 1)]
+    assert client.places(summarise) == [(0, A), (1, B)]
     names = [name for name, _ in rows.sources]
     assert len(set(names)) == 2
     assert [(f, name) for f, name, _ in client.told] == [(forget, name) for name in names]
@@ -170,7 +171,7 @@ def test_rows_of_several_files_have_the_width_of_the_widest_or_that_wanted(clien
 
 def test_groups_without_rows_are_left_out(client, files):
     rows = loaded(client, files("data", "1 " + " ".join(f"{k}:1" for k in range(1, 50)) + "\n"))
-    assert client.homes(summarise) == [(0, A), (1, B)]
+    assert client.places(summarise) == [(0, A), (1, B)]
     assert [name[-7:] for name, _ in rows.sources] == ["-rows-0"]
     assert rows.data.size == Size(1, 49, 49, 588)
 
@@ -178,10 +179,10 @@ def test_groups_without_rows_are_left_out(client, files):
 def test_there_must_be_files_and_rows(client, files):
     da = pytest.importorskip("dask.array")
     with pytest.raises(InputError, match=r"^at least one file is required$"):
-        Rows(client, [], None, None, np.float64)
+        RowsOnWorkers(client, [], None, None, np.float64)
     for data, y in ((files("spaces", "\n\n\n"), None), (da.zeros((0, 2)), [])):
         with pytest.raises(InputError, match=r"^the data must have rows, they have none$"):
-            Rows(client, data, y, None, np.float64)
+            RowsOnWorkers(client, data, y, None, np.float64)
 
 
 def test_rows_of_a_worker_that_was_killed_are_read_again(client, files):
@@ -197,11 +198,13 @@ def test_rows_of_a_worker_that_was_killed_are_read_again(client, files):
     client.instead = instead
     rows = loaded(client, files("data", "1 1:1\n1 1:1\n-1 2:1\n1 2:1\n"))
     assert rows.data.size.rows == 4
-    assert client.homes(summarise) == [(0, A), (1, B), (0, A), (1, A)]
+    assert client.places(summarise) == [(0, A), (1, B), (0, A), (1, A)]
 
 
-def test_checksums_are_of_all_parts_of_the_size_and_of_the_costs(client, files):
-    rows = Rows(client, [files("a", "1 1:1\n"), files("b", "-1 2:2\n")], None, None, np.float64)
+def test_checksums_are_of_all_shards_of_the_size_and_of_the_costs(client, files):
+    rows = RowsOnWorkers(
+        client, [files("a", "1 1:1\n"), files("b", "-1 2:2\n")], None, None, np.float64
+    )
     found, size, costs = rows.checksums({1.0: 2.0, -1.0: 3.0})
     assert len(found) == 2
     assert found[0] != found[1]
@@ -270,7 +273,6 @@ def test_a_machine_of_several_classes_is_that_of_one_machine(client, files, coun
     assert len(there.problems) == (1 if count == 2 else 3)
 
 
-@pytest.mark.xfail(strict=True, reason='class_weight="balanced" is taken for no weights at all')
 def test_balanced_weights_are_those_of_one_machine(client, files):
     labels = [5, 5, 5, 5, 7, 7]
     options = {"class_weight": "balanced", "solver": "newton", "C": 0.125}

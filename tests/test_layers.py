@@ -19,7 +19,7 @@ MAY_IMPORT_COMPILERS = "jit"
 MAY_LEND_PRIVATE_NAMES = {"kernels"}
 # Where imports inside functions delay what is heavy: commands import what they do only when asked.
 MAY_DELAY_IMPORTS = {
-    *("__main__.py", "files/model/rows.py", "distributed/__init__.py"),
+    *("__main__.py", "files/model/rows.py"),
     *(f"cli/{name}.py" for name in ("warmup", "path", "outputs", "fitting", "predict", "convert")),
     *(f"cli/{name}.py" for name in ("options", "info", "train")),
 }

@@ -1,13 +1,16 @@
 """Rows on disk and landmarks, step by step: classes, costs, callbacks, features in blocks, memory;
 prediction from file to file."""
 
+import time
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
 from nesvm_jit.binary import nystroem as landmarks
+from nesvm_jit.binary.costs import class_costs
 from nesvm_jit.binary.nystroem import landmarks_on_disk, nystroem
+from nesvm_jit.checkpoint.checkpoint import Checkpoint
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import machine as machines
@@ -15,7 +18,7 @@ from nesvm_jit.machine import predict as predictions
 from nesvm_jit.machine import streamed
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
-from nesvm_jit.machine.streamed import Relay, class_costs
+from nesvm_jit.machine.sequence import solve_in_sequence
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.selection import stage as stages
 from nesvm_jit.selection.state import key_of
@@ -174,10 +177,12 @@ def test_landmarks_of_rows_on_disk_are_those_in_memory(tmp_path):
 @pytest.mark.parametrize("labels", [(4.0, 2.0, 9.0), (-1.0, 1.0), (3.0, 2.0)])
 def test_classes_and_who_belongs_to_them(tmp_path, labels):
     X, y = blobs(n=7, labels=labels)
-    order, which = streamed._classes(on_disk(tmp_path, X, y))
+    order, index, costs = streamed.read_classes(on_disk(tmp_path, X, y), 2.0, "balanced")
     assert order.tolist() == ([1.0, -1.0] if -1.0 in labels else list(labels))
-    assert order[which].tolist() == y.tolist()
-    assert which.dtype == np.uint8
+    assert order[index].tolist() == y.tolist()
+    assert index.dtype == np.uint8
+    sizes = [np.count_nonzero(y == label) for label in order]
+    assert costs.tolist() == [2.0 * 7 / (len(order) * size) for size in sizes]
 
 
 def test_the_costs_of_classes():
@@ -258,30 +263,75 @@ def test_a_matrix_wider_than_memory_is_refused(tmp_path, monkeypatch):
     assert seen == [3]
 
 
-def test_a_relay_tells_which_problem_it_is_and_passes_on_the_end():
-    rows, answers = [], [False, "yes", None]
+def settings_in_sequence(count, settings, work=lambda k, own: None):
+    """The settings that sub-problems get which do this, one after the other."""
+    seen = []
+
+    def solve_one(k, own, slot):
+        assert slot is None
+        seen.append(own)
+        work(k, own)
+        return k
+
+    assert solve_in_sequence(count, solve_one, settings, None) == list(range(count))
+    return seen
+
+
+def test_sub_problems_in_sequence_say_which_they_are_and_pass_on_the_end():
+    rows, said, answers = [], [], [False, "yes", None]
 
     def callback(row):
         rows.append(row)
         return answers.pop(0)
 
-    relay = Relay(Settings(callback=callback, C=3.0), 4)
-    assert relay.settings(0).C == 3.0
-    assert relay.settings(0).callback({"round": 1}) is False
-    assert relay.settings(1).callback({"round": 2}) is True
-    assert relay.settings(2).callback({"round": 3}) is True
-    assert rows == [{"round": k + 1, "problem": k, "problems": 4} for k in range(3)]
+    def work(k, own):
+        said.append(own.callback({"round": k + 1}))
+
+    found = settings_in_sequence(3, Settings(callback=callback, C=3.0), work)
+    assert said == [False, True, True]
+    assert rows == [{"round": k + 1, "problem": k, "problems": 3} for k in range(3)]
+    assert [own.C for own in found] == [3.0] * 3
     silent = Settings()
-    assert Relay(silent, 4).settings(1) is silent
+    assert all(own is silent for own in settings_in_sequence(2, silent))
+
+
+def test_sub_problems_in_sequence_share_the_time_limit():
+    seconds = (0.2, 0.4, 0.0)
+    limits = [
+        own.time_limit
+        for own in settings_in_sequence(
+            3, Settings(time_limit=0.5), lambda k, _: time.sleep(seconds[k])
+        )
+    ]
+    assert 0.45 < limits[0] <= 0.5
+    assert 0.1 < limits[1] <= 0.3
+    assert limits[2] == 0.0
+
+
+def test_seconds_of_earlier_runs_count_for_the_time_limit(tmp_path):
+    with Checkpoint(tmp_path / "kept", 60.0, {}) as checkpoint:
+        checkpoint.started -= 30.0
+        limits = []
+
+        def solve_one(k, own, slot):
+            limits.append(own.time_limit)
+            return SimpleNamespace(status="time_limit")
+
+        solve_in_sequence(2, solve_one, Settings(time_limit=100.0), checkpoint)
+    assert limits == pytest.approx([70.0, 70.0], abs=5.0)
 
 
 def test_a_checkpoint_on_disk_is_of_its_rows_and_costs(tmp_path):
     X, y = blobs()
     matrix = on_disk(tmp_path, X, y)
-    found = streamed._data_of(matrix, np.ones(3))
-    assert found == streamed._data_of(matrix, np.ones(3))
-    assert found != streamed._data_of(matrix, np.full(3, 2.0))
-    assert found[0] != streamed._data_of(on_disk(tmp_path, X + 1, y), np.ones(3))[0]
+
+    def checksums(matrix, C):
+        return streamed.checksum_data(matrix, streamed.read_classes(matrix, C, None))
+
+    found = checksums(matrix, 1.0)
+    assert found == checksums(matrix, 1.0)
+    assert found != checksums(matrix, 2.0)
+    assert found[0] != checksums(on_disk(tmp_path, X + 1, y), 1.0)[0]
 
 
 def test_sub_problems_on_disk_are_recalled_from_a_checkpoint(tmp_path):

@@ -6,6 +6,9 @@ import shutil
 import numpy as np
 
 from ..common import DOCS, RESULTS, UNPACKED, machine_facts, note, table, verdict, write_page
+from .losses import FEATURES as LOSS_FEATURES
+from .losses import ROWS as LOSS_ROWS
+from .losses import what_losses_cost
 from .made import ENTRIES, bytes_of_row, text_file
 from .runs import Done, read_speed, run
 from .sgd import reached
@@ -123,6 +126,7 @@ def main() -> None:
     sgd, _ = against_sgd(sizes[-1])
     spread, ratios = copies(options.quick)
     calls = call_times()
+    losses = what_losses_cost()
     facts = large(rows)
     heads = ("rows", "features", "converting, MB/s", "solve s", "rounds", "gap", "Mrows/s", "GB/s")
     folder = RESULTS if options.quick else DOCS
@@ -159,6 +163,16 @@ def main() -> None:
                 "Milliseconds of a pass over 4000 short rows with 10 000 features, and of a line "
                 "search's step, which sends next to nothing (aim < 20 ms).\n\n"
                 + table(calls, ("workers", "gradient", "slope")),
+            ),
+            (
+                "When a worker is lost",
+                f"At the end of runs to 1e-5 on {LOSS_ROWS:,} rows and {LOSS_FEATURES} features, "
+                "with a bias: what the log makes a lost shard repeat, and what a saved state "
+                "would have moved to the driver every time.\n\n"
+                + table(
+                    losses,
+                    ("", "rounds", "passes", "passes repeated", "log, kB", "state, MB"),
+                ),
             ),
         ],
     )

@@ -10,8 +10,8 @@ import numpy as np
 from nesvm_jit import distributed, set_threads, solve, write_libsvm
 from nesvm_jit.binary.linear import solve_problem
 from nesvm_jit.binary.start import Start
-from nesvm_jit.distributed import Rows
-from nesvm_jit.distributed.holder import Task
+from nesvm_jit.distributed.holder import ClassProblem
+from nesvm_jit.distributed.rows import RowsOnWorkers
 from nesvm_jit.models import MODELS
 from nesvm_jit.settings import Settings
 from scipy.sparse import random_array, vstack
@@ -32,8 +32,8 @@ def _text(name: str, X, y) -> Path:
     return path
 
 
-def _problem(rows: Rows) -> Any:
-    return rows.problem(Task(1.0, {1.0: 1.0, -1.0: 1.0}, MODELS["csvm"](), False))
+def _problem(rows: RowsOnWorkers) -> Any:
+    return rows.pose(ClassProblem(1.0, {1.0: 1.0, -1.0: 1.0}, MODELS["csvm"](), False))
 
 
 def copies(quick: bool) -> tuple[list[tuple], dict[str, float]]:
@@ -48,7 +48,7 @@ def copies(quick: bool) -> tuple[list[tuple], dict[str, float]]:
         rows = {}
         for workers in (1, 2):
             client = stack.enter_context(distributed.connected("local", workers=workers))
-            rows[workers] = Rows(client, str(path), None, X.shape[1], np.float64)
+            rows[workers] = RowsOnWorkers(client, str(path), None, X.shape[1], np.float64)
         for k in range(1 + REPEATS):  # in turns: a machine is slower now and then
             note(f"workers, run {k}")
             began = time.perf_counter()
@@ -59,7 +59,7 @@ def copies(quick: bool) -> tuple[list[tuple], dict[str, float]]:
                 began = time.perf_counter()
                 found[workers] = solve_problem(problem, SETTINGS, Start())
                 taken[workers].append(time.perf_counter() - began)
-                problem.part.close()
+                problem.shard.close()
     seconds = {k: statistics.median(times[1:]) for k, times in taken.items()}
     names = {0: "one process, one thread", 1: "1 worker", 2: "2 workers"}
     apart = max(abs(f.objective / here.objective - 1.0) for f in found.values())
@@ -79,11 +79,11 @@ def call_times() -> list[tuple]:
     table = []
     for workers in (1, 2):
         with distributed.connected("local", workers=workers) as client:
-            part = _problem(Rows(client, str(path), None, WIDE, np.float64)).part
-            gradient = median_time(lambda: part.sweep(w, 0.0, 1.0), 100, 5)  # noqa: B023
-            part.place(w, 0.0)
-            part.aim(w, 0.0)
-            slope = median_time(lambda: part.slope(1.0, 1.0), 100, 5)  # noqa: B023
-            part.close()
+            shard = _problem(RowsOnWorkers(client, str(path), None, WIDE, np.float64)).shard
+            gradient = median_time(lambda: shard.sweep(w, 0.0, 1.0), 100, 5)  # noqa: B023
+            shard.place(w, 0.0)
+            shard.aim(w, 0.0)
+            slope = median_time(lambda: shard.slope(1.0, 1.0), 100, 5)  # noqa: B023
+            shard.close()
         table.append((workers, f"{1e3 * gradient:.1f}", f"{1e3 * slope:.1f}"))
     return table

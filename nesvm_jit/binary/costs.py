@@ -31,3 +31,16 @@ def costs(C, y: np.ndarray, classes: np.ndarray, sample_weight, class_weight) ->
     if not np.isfinite(c).all():
         raise InputError("each class must have a positive, finite weight")
     return c
+
+
+def class_costs(
+    C: float,
+    class_weight: Mapping[float, float] | str | None,
+    classes: np.ndarray,
+    sizes: np.ndarray,
+) -> np.ndarray:
+    """The cost of a row of each class, of which there are this many rows."""
+    if isinstance(class_weight, str):
+        one_of("class_weight", class_weight, ("balanced",))
+        return C * int(sizes.sum()) / (len(classes) * sizes)
+    return costs(C, classes, classes, None, class_weight)

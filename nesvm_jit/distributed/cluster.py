@@ -1,18 +1,59 @@
-"""The workers of a dask client, and which of them holds which part."""
+"""The client of a dask cluster, its workers, and which of them holds which shard."""
 
 import contextlib
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..errors import NesvmError
+from ..jit import get_threads
 from .worker import forget
 
-POLL = 0.5  # seconds without an answer, after which workers are counted
-PATIENCE = 60.0  # seconds without any worker
+POLL = 0.5  # seconds without an answer after which workers are counted
+PATIENCE = 60.0  # seconds without any worker after which a run ends
 
 
-class LostPartError(Exception):
-    """Parts, by name, whose worker is gone."""
+@contextlib.contextmanager
+def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
+    """A dask client: one that is given, of the scheduler at an address, or `local` for worker
+    processes on this computer, one per core or as many as asked for."""
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise NesvmError(
+            "dask.distributed must be installed: pip install 'nesvm-jit[dask]'"
+        ) from None
+    if not isinstance(to, str):
+        yield to
+        return
+    if to != "local":
+        try:
+            client = Client(to, timeout=5)
+        except (OSError, ValueError, TimeoutError) as e:
+            raise NesvmError(f"{to}: no dask scheduler answers there: {_one_line(e)}") from None
+        with client:
+            yield client
+        return
+    count = workers or get_threads()
+    threads = max(1, get_threads() // count)
+    with (
+        LocalCluster(
+            n_workers=count,
+            threads_per_worker=threads,
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
+        ) as cluster,
+        Client(cluster) as client,
+    ):
+        yield client
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())[:200]
+
+
+class LostShardError(Exception):
+    """Shards, or their rows, by name, whose worker is gone."""
 
     def __init__(self, *names: str):
         super().__init__(*names)
@@ -20,12 +61,13 @@ class LostPartError(Exception):
 
 
 class Cluster:
-    """Tasks on the worker of a part; what dask raises becomes one line."""
+    """Runs tasks on the worker that holds a shard, or its rows; what dask raises becomes one
+    line."""
 
     def __init__(self, client: Any):
         self.client = client
         self.address = client.scheduler.address if client.scheduler else "?"
-        self._homes: dict[str, str] = {}  # the worker of a part, or of its rows
+        self._workers: dict[str, str] = {}  # the address of the worker, by name of shard or rows
 
     def workers(self) -> dict[str, int]:
         """Threads by address; at least one worker."""
@@ -34,35 +76,35 @@ class Cluster:
             try:
                 found = dict(self.client.nthreads())
             except Exception as e:
-                raise self.lost(e) from None
+                raise self._scheduler_lost(e) from None
             if found:
                 return found
             if time.monotonic() > end:
                 raise NesvmError(f"{self.address}: no worker for {PATIENCE:g} s")
             time.sleep(POLL)
 
-    def find_home(self, name: str) -> None:
-        """Choose the worker with the least to do, unless it has one that is alive."""
+    def assign(self, name: str) -> None:
+        """Choose the worker with the least to do, unless there is one that is alive."""
         alive = self.workers()
-        if self._homes.get(name) not in alive:
+        if self._workers.get(name) not in alive:
             load = dict.fromkeys(alive, 0.0)
-            for address in self._homes.values():
+            for address in self._workers.values():
                 if address in load:
                     load[address] += 1.0 / max(1, alive[address])
-            self._homes[name] = min(sorted(load), key=lambda a: load[a])
+            self._workers[name] = min(sorted(load), key=lambda a: load[a])
 
-    def live_with(self, name: str, rows: str) -> None:
-        """Let a part live where its rows are."""
-        self._homes[name] = self._homes[rows]
+    def assign_with(self, name: str, rows: str) -> None:
+        """Choose the worker that has the rows of a shard."""
+        self._workers[name] = self._workers[rows]
 
-    def run(self, name: str, function: Any, *args: Any) -> Any:
-        """One task on the worker of a part, in the background."""
+    def run(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
+        """One task on the worker of a shard, in the background."""
         return self.client.submit(
-            function, name, *args, workers=[self._homes[name]], pure=False, retries=0
+            function, name, *args, workers=[self._workers[name]], pure=False, retries=0
         )
 
     def result(self, future: Any, name: str) -> Any:
-        """The result of a task on the worker of a part."""
+        """The result of a task on the worker of a shard."""
         from distributed import CancelledError, KilledWorker, TimeoutError
 
         while True:
@@ -72,29 +114,28 @@ class Cluster:
                 self.require_alive([name])
             except (KilledWorker, CancelledError, OSError) as e:
                 if self.client.status != "running":
-                    raise self.lost(e) from None
+                    raise self._scheduler_lost(e) from None
                 self.require_alive([name])
-                raise LostPartError(name) from None
+                raise LostShardError(name) from None
 
     def require_alive(self, names: list[str]) -> None:
-        """LostPartError if the worker of one is gone."""
+        """Raise LostShardError if the worker of one is gone."""
         alive = self.workers()
-        gone = [name for name in names if self._homes.get(name) not in alive]
+        gone = [name for name in names if self._workers.get(name) not in alive]
         if gone:
-            raise LostPartError(*gone)
+            raise LostShardError(*gone)
 
-    def lost(self, error: BaseException) -> NesvmError:
-        """The error of a scheduler that is gone."""
-        what = " ".join(str(error).split())[:200] or type(error).__name__
+    def _scheduler_lost(self, error: BaseException) -> NesvmError:
+        what = _one_line(error) or type(error).__name__
         return NesvmError(f"{self.address}: the scheduler was lost: {what}")
 
     def release(self, names: list[str]) -> None:
-        """Let workers forget parts or rows; those that are gone are not asked."""
-        homes = {name: self._homes.pop(name) for name in names if name in self._homes}
+        """Let workers forget shards or rows; those that are gone are not asked."""
+        held = {name: self._workers.pop(name) for name in names if name in self._workers}
         if self.client.status != "running":
             return
         with contextlib.suppress(Exception):  # nothing depends on it
             alive = self.client.nthreads()
-            for name, address in homes.items():
+            for name, address in held.items():
                 if address in alive:
                     self.client.run(forget, name, workers=[address], on_error="ignore", wait=False)

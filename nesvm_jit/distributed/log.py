@@ -1,66 +1,42 @@
-"""The calls that made a part what it is: what has to be repeated where it is built again."""
+"""The calls that made a shard what it is: what has to be repeated where it is built again."""
 
-from .holder import Call, Ref
+from .calls import METHODS, Call, Memory, Result, vectors_in
 
-SHORTEN_EVERY = 64  # calls
+SHORTEN_EVERY = 64  # calls between two removals of those that need not be repeated
 
 
 class Log:
-    """Calls in order, without those that left no trace.
-
-    A part is in two states: the u of its last sweep, and the point that steps have led to. A kept
-    vector depends on the state it was made of, or on other vectors.
-    """
+    """Calls in order, without those that left no trace."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
         self._dropped: set[int] = set()
-        self._since = 0
+        self._added = 0
 
     def add(self, call: Call) -> None:
-        """Remember a call that all parts have answered."""
+        """Remember a call that all shards have answered."""
         self._dropped.update(call.dropped)
-        if call.kept_as is not None or call.method in _SWEEP | _STEPS:
+        method = METHODS[call.method]
+        if method.result is Result.VECTOR or method.begins or method.changes:
             self._calls.append(call._replace(dropped=()))
-        self._since += 1
-        if self._since >= SHORTEN_EVERY:
-            self._calls, self._since = self.calls(), 0
+        self._added += 1
+        if self._added % SHORTEN_EVERY == 0:
+            self._calls = self.calls()
 
     def calls(self) -> list[Call]:
         """Those that matter, found from the end: what nothing later needs is left out."""
-        needed: set[object] = {"sweep", "steps"}
+        needed: set[Memory | int | None] = set(Memory)  # with the numbers of vectors
         kept = []
         for call in reversed(self._calls):
-            if call.kept_as is not None:
-                wanted = call.kept_as not in self._dropped or call.kept_as in needed
-                needs = _SOURCE.get(call.method)
-            elif call.method in _SWEEP:
-                wanted, needs = "sweep" in needed, None
-                needed.discard("sweep")
+            method = METHODS[call.method]
+            if method.result is Result.VECTOR:
+                wanted = call.number not in self._dropped or call.number in needed
             else:
-                wanted, needs = "steps" in needed, None
-                if call.method in ("restore", "place"):
-                    needed.discard("steps")
+                wanted = (method.begins or method.changes) in needed
             if not wanted:
                 continue
             kept.append(call)
-            needed.update(_numbers(call.args))
-            if needs is not None:
-                needed.add(needs)
+            needed.discard(method.begins)
+            needed.add(method.reads)
+            needed.update(vectors_in(call.args))
         return kept[::-1]
-
-
-def _numbers(args: tuple) -> set[int]:
-    """Of the vectors among arguments."""
-    found = set()
-    for a in args:
-        if isinstance(a, Ref):
-            found.add(a.number)
-        elif type(a) is tuple:
-            found |= _numbers(a)
-    return found
-
-
-_SWEEP = {"sweep"}
-_STEPS = {"place", "aim", "step", "centre_on", "restore"}
-_SOURCE = {"swept": "sweep", "stepped": "steps"}

@@ -1,5 +1,5 @@
 """Where the rows of a distributed problem come from: files, byte ranges of files, on-disk matrices,
-chunks of dask arrays. A piece says how to get its rows, on whatever worker that is asked to."""
+chunks of dask arrays. A piece says how to get its rows, whatever worker asks it to."""
 
 import os
 from itertools import pairwise
@@ -67,10 +67,10 @@ class Chunk(NamedTuple):
 Piece = Text | OnDiskRows | Chunk
 
 
-def file_pieces(paths: list[str], n_parts: int) -> list[Piece]:
-    """Pieces of about equal size, at least one for each part where that can be."""
+def file_pieces(paths: list[str], n_shards: int) -> list[Piece]:
+    """Pieces of about equal size, at least one for each shard where that can be."""
     sizes = [_bytes_of(path) for path in paths]
-    most = max(1.0, sum(sizes) / n_parts)
+    most = max(1.0, sum(sizes) / n_shards)
     pieces: list[Piece] = []
     for path, size in zip(paths, sizes, strict=True):
         count = max(1, round(size / most))
@@ -119,9 +119,9 @@ def array_pieces(client: Any, X: Any, y: Any) -> list[Piece]:
     return [Chunk(*piece) for piece in found if piece[2] > 0]
 
 
-def grouped(pieces: list[Piece], n_parts: int) -> list[list[Piece]]:
-    """The pieces in order, as at most `n_parts` groups of about equal weight."""
-    groups: list[list[Piece]] = [[] for _ in range(min(n_parts, len(pieces)))]
+def group(pieces: list[Piece], n_shards: int) -> list[list[Piece]]:
+    """The pieces in order, as at most `n_shards` groups of about equal weight."""
+    groups: list[list[Piece]] = [[] for _ in range(min(n_shards, len(pieces)))]
     total, done = sum(piece.weight for piece in pieces), 0.0
     for k, piece in enumerate(pieces):
         middle = (done + 0.5 * piece.weight) / total if total else 0.0

@@ -1,40 +1,37 @@
-"""A `Shard` whose rows are on the workers of a cluster."""
+"""A `Shard` whose rows are in shards on the workers of a cluster."""
 
 import contextlib
 import itertools
 import os
 import uuid
 import weakref
+from collections.abc import Callable
+from functools import partial, reduce
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
 
 from ..errors import NesvmError
 from ..matrix.rows import Size
-from ..problems.shard import Shard
 from ..problems.sums import Facts
-from .cluster import POLL, Cluster, LostPartError
-from .holder import Call, Recipe, Ref, Task, joined
+from .calls import METHODS, Call, Ref, Result, add, gather, replace_vectors, scatter
+from .cluster import POLL, Cluster, LostShardError
+from .holder import ClassProblem, Plan
+from .loading import Source
 from .log import Log
-from .server import Home, Join, Question, connect
+from .server import Endpoint, Join, Reply, connect
 from .worker import serve
 
-TRIES = 20  # of parts that are lost again and again
+MOST_LOSSES = 20  # of shards in one run: beyond it the workers are taken to lack memory
 
 
 class Vector:
-    """A vector with a number for each row, where the rows are."""
+    """A vector with an entry for each row, which stays where the rows are."""
 
     def __init__(self, number: int, unused: list[int]):
         self.ref = Ref(number)
         weakref.finalize(self, unused.append, number)
-
-
-def _refs(args: tuple) -> tuple:
-    """Arguments with vectors by their number."""
-    return tuple(
-        a.ref if isinstance(a, Vector) else _refs(a) if type(a) is tuple else a for a in args
-    )
 
 
 class RemoteData:
@@ -47,170 +44,136 @@ class RemoteData:
 
 
 class RemoteShard:
-    """Every method goes to all parts, whose answers are joined. A part that is lost is built again
-    on another worker, which repeats what the part had been told."""
+    """Has the methods of `Shard` that are in METHODS: each goes to all shards. A shard that is
+    lost is built again on another worker, where it repeats the calls of the log."""
 
     def __init__(
-        self, cluster: Cluster, rows: list[tuple[str, Recipe]], data: RemoteData, task: Task
+        self,
+        cluster: Cluster,
+        rows: list[tuple[str, Source]],
+        data: RemoteData,
+        problem: ClassProblem,
     ):
-        self.data, self.model, self.bias = data, task.model, task.bias
+        self.data, self.model, self.bias = data, problem.model, problem.bias
         self.n_features = data.size.cols
-        self._cluster, self._task, self._rows = cluster, task, rows
+        self._cluster = cluster
         stem = uuid.uuid4().hex[:12]
-        self._names = [f"{stem}-{k}" for k in range(len(rows))]
+        self._plans = {
+            f"{stem}-{k}": Plan(k, name, source, self.n_features, problem)
+            for k, (name, source) in enumerate(rows)
+        }
         self._secret = os.urandom(32)
-        self._log, self._unused = Log(), []  # type: ignore[var-annotated]
+        self.log = Log()
+        self._unused: list[int] = []  # vectors that workers have not been told to drop
         self._numbers = itertools.count()
         self._losses = 0
-        self._homes: dict[str, Home] = {}
-        self._found: dict[str, Facts] = {}
-        self._root: Any = None
-        for name, (source, _) in zip(self._names, rows, strict=True):
-            cluster.live_with(name, source)
-        self._repair(self._names)
-        facts = [self._found[name] for name in self._names]
-        self.facts = facts[0]
-        for other in facts[1:]:
-            self.facts = self.facts.joined(other)
+        self._endpoints: dict[str, Endpoint] = {}
+        self._root: Connection | None = None
+        for name, plan in self._plans.items():
+            cluster.assign_with(name, plan.rows)
+        facts: dict[str, Facts] = {}
+        self._open([*self._plans], facts)
+        in_order = [facts[name] for name in self._plans]
+        self.facts: Facts = reduce(add, in_order)
+        self._ends = np.cumsum([f.rows for f in in_order]).tolist()
 
-    # ------------------------------------------------------------ parts come and go
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        if method not in METHODS:
+            raise AttributeError(f"RemoteShard has no {method}")
+        return partial(self._ask, method)
 
-    def _repair(self, names: list[str]) -> None:
-        """Open these parts, then connect all of them; again until it succeeds."""
+    def _ask(self, name: str, *args: Any, by: Callable[[Any, Any], Any] | None = None) -> Any:
+        """What a method of all shards finds together."""
+        method, number = METHODS[name], next(self._numbers)
+        if method.scattered:
+            args = (dict(enumerate(scatter(args[0], self._ends))),)
+        refs = replace_vectors(args, Vector, lambda vector: vector.ref)
+        dropped = tuple(self._unused)
+        del self._unused[: len(dropped)]
+        call = Call(number, name, refs, by, dropped)
+        found = self._answer(call)
+        self.log.add(call)
+        if method.result is Result.VECTOR:
+            return Vector(number, self._unused)
+        if method.result is Result.GATHERED:
+            return gather([found[k] for k in sorted(found)])
+        return found
+
+    def _answer(self, call: Call) -> Any:
+        """The answer of the tree, asked again as often as shards are lost."""
+        while True:
+            reply = self._exchange(call)
+            if not reply.lost:
+                return reply.found
+            self._count_losses(reply.lost)
+            self._open([*reply.lost], {})
+
+    def _exchange(self, message: Join | Call) -> Reply:
+        """The reply of the tree; an error in it is raised."""
+        assert self._root is not None
+        try:
+            self._root.send(message)
+            while not self._root.poll(POLL):
+                self._cluster.require_alive([*self._plans])
+            reply: Reply = self._root.recv()
+        except LostShardError as e:
+            return Reply(lost=e.names)
+        except (OSError, EOFError):
+            return Reply(lost=self._hung_up())
+        if reply.error is not None and not reply.lost:
+            raise reply.error
+        return reply
+
+    def _hung_up(self) -> tuple[str, ...]:
+        """Shards whose worker is gone, or the first, which has just hung up."""
+        try:
+            self._cluster.require_alive([*self._plans])
+        except LostShardError as e:
+            return e.names
+        return (next(iter(self._plans)),)
+
+    # ------------------------------------------------------------ shards come and go
+
+    def _open(self, names: list[str], facts: dict[str, Facts]) -> None:
+        """Open these shards, whose facts are put into a dict, then connect all of them; again
+        until it succeeds."""
         while names:
-            tasks = {name: self._serve(name) for name in names}
-            names = []
-            for name, future in tasks.items():
+            lost: list[str] = []
+            for name, future in {name: self._serve(name) for name in names}.items():
                 try:
-                    self._homes[name], self._found[name] = self._cluster.result(future, name)
-                except LostPartError:
-                    names.append(name)
-            if not names:
-                names = self._connect()
-            self._count(names)
+                    self._endpoints[name], facts[name] = self._cluster.result(future, name)
+                except LostShardError:
+                    lost.append(name)
+            names = lost or [*self._connect().lost]
+            self._count_losses(names)
 
     def _serve(self, name: str) -> Any:
-        number = self._names.index(name)
-        rows, recipe = self._rows[number]
-        self._cluster.find_home(name)
-        log = self._log.calls()
-        return self._cluster.run(
-            name, serve, number, rows, recipe, self.n_features, self._task, log, self._secret
-        )
+        self._cluster.assign(name)
+        plan, log = self._plans[name], self.log.calls()
+        return self._cluster.run(name, serve, plan, log, self._secret)
 
-    def _connect(self) -> list[str]:
-        """Build the tree; returns the names of parts that are gone."""
+    def _connect(self) -> Reply:
+        """Build the tree."""
         if self._root is not None:
             self._root.close()
-        homes = tuple(self._homes[name] for name in self._names)
+        endpoints = tuple(self._endpoints[name] for name in self._plans)
         try:
-            self._root = connect(homes[0], self._secret)
-            self._root.send(Join(homes, 0, self._secret))
-            return list(self._heard().lost)
-        except LostPartError as e:
-            return list(e.names)
+            self._root = connect(endpoints[0], self._secret)
         except (OSError, EOFError):
-            return [self._names[0]]
+            return Reply(lost=(endpoints[0].name,))
+        return self._exchange(Join(endpoints, 0, self._secret))
 
-    def _count(self, lost: list[str]) -> None:
+    def _count_losses(self, lost: list[str] | tuple[str, ...]) -> None:
         self._losses += len(lost)
-        if self._losses > TRIES:
+        if self._losses > MOST_LOSSES:
             raise NesvmError(
-                f"{self._cluster.address}: workers were lost {TRIES} times; they may lack memory"
-            ) from None
-
-    def _heard(self) -> Any:
-        """The answer of the tree."""
-        while not self._root.poll(POLL):
-            self._cluster.require_alive(self._names)
-        return self._root.recv()
-
-    def _ask(self, method: str, *args: Any, kept: bool = False, by: Any = joined) -> Any:
-        """The answers of all parts to a call, joined; or the vector that they keep."""
-        number = next(self._numbers)
-        unused = tuple(self._unused)
-        del self._unused[: len(unused)]
-        call = Call(number, method, _refs(args), number if kept else None, unused)
-        found = self._answered(Question(call, by))
-        self._log.add(call)
-        return Vector(number, self._unused) if kept else found
-
-    def _answered(self, question: Question) -> Any:
-        while True:
-            try:
-                self._root.send(question)
-                answer = self._heard()
-                lost = list(answer.lost)
-            except LostPartError as e:
-                lost = list(e.names)
-            except (OSError, EOFError):
-                lost = self._gone()
-            if not lost:
-                if answer.error is not None:
-                    raise answer.error
-                return answer.found
-            self._count(lost)
-            self._repair(lost)
-
-    def _gone(self) -> list[str]:
-        """Parts whose worker is gone, or the one that has just hung up."""
-        try:
-            self._cluster.require_alive(self._names)
-        except LostPartError as e:
-            return list(e.names)
-        return [self._names[0]]
+                f"{self._cluster.address}: workers were lost {MOST_LOSSES} times; "
+                "they may lack memory"
+            )
 
     def close(self) -> None:
         """Let the workers forget it."""
         if self._root is not None:
             with contextlib.suppress(OSError):
                 self._root.close()
-        self._cluster.release(self._names)
-
-    # ------------------------------------------------------------ the methods of Shard
-
-    def map(self, function: Any, vectors: tuple, numbers: tuple = ()) -> Any:
-        return self._ask("map", function, vectors, numbers, kept=True)
-
-    def reduce(self, function: Any, vectors: tuple, numbers: tuple = (), by: Any = None) -> Any:
-        return self._ask("reduce", function, vectors, numbers, by, by=by or joined)
-
-    def collect(self, vector: Any) -> np.ndarray:
-        found = self._ask("collect", vector)
-        return np.concatenate([found[k] for k in sorted(found)])
-
-    def deal(self, vector: np.ndarray) -> Any:
-        return self._ask("deal", self._pieces(vector), kept=True)
-
-    def state(self) -> dict[str, np.ndarray]:
-        found = self._ask("state")
-        parts = [found[k] for k in sorted(found)]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-
-    def restore(self, state: dict[str, np.ndarray]) -> None:
-        pieces = {name: self._pieces(vector) for name, vector in state.items()}
-        numbers = range(len(self._names))
-        self._ask("restore", {k: {name: pieces[name][k] for name in pieces} for k in numbers})
-
-    def _pieces(self, vector: np.ndarray) -> dict[int, np.ndarray]:
-        """The entries of every part, by its number."""
-        ends = np.cumsum([self._found[name].rows for name in self._names])
-        return dict(enumerate(np.split(vector, ends[:-1])))
-
-
-def _forward(method: str, kept: bool) -> Any:
-    def ask(self: RemoteShard, *args: Any) -> Any:
-        return self._ask(method, *args, kept=kept)
-
-    ask.__name__, ask.__doc__ = method, getattr(Shard, method).__doc__
-    return ask
-
-
-# Methods of `Shard` whose answers are joined, and those whose answers are vectors that stay.
-JOINED = (
-    *("sweep", "spread", "place", "aim", "slope", "step", "centre_on", "dual_weights"),
-    *("weight_of_curvature", "hessian", "hessian_times", "hessian_diagonal"),
-)
-KEPT = ("margins_at", "swept", "stepped")
-for _name in (*JOINED, *KEPT):
-    setattr(RemoteShard, _name, _forward(_name, _name in KEPT))
+        self._cluster.release([*self._plans])

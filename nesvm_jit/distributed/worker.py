@@ -1,59 +1,44 @@
-"""The tasks that dask runs on workers: loading rows, and opening parts to calls."""
+"""The tasks that dask runs on workers: loading rows, and opening shards to calls."""
 
 from typing import Any
 
 from ..jit import most_threads, set_threads
-from .holder import (
-    Call,
-    Recipe,
-    Summary,
-    Task,
-    checksums_of,
-    forget_rows,
-    holder_of,
-    summary_of,
-)
-from .server import Home, Server
+from ..problems.sums import Facts
+from .calls import Call
+from .holder import Holder, Plan, pose
+from .loading import Source, Summary, checksum_rows, forget_rows, load, summarise_rows
+from .server import Endpoint, Server
 
 _servers: dict[str, Server] = {}
 
 
-def summarise(name: str, recipe: Recipe) -> Summary:
+def summarise(name: str, source: Source) -> Summary:
     """Load rows and say what they are."""
     _use_threads_of_worker()
-    return summary_of(name, recipe)
+    return summarise_rows(load(name, source))
 
 
-def checksum(name: str, recipe: Recipe) -> list:
+def checksum(name: str, source: Source) -> list[Any]:
     """Load rows and give the checksums of them and of their labels."""
     _use_threads_of_worker()
-    return checksums_of(name, recipe)
+    return checksum_rows(load(name, source))
 
 
-def serve(
-    name: str,
-    number: int,
-    rows: str,
-    recipe: Recipe,
-    width: int,
-    task: Task,
-    log: list[Call],
-    secret: bytes,
-) -> tuple[Home, Any]:
-    """Open a part to calls, perhaps not for the first time: then those it has answered are made
-    again. Returns where it listens, and the facts of its rows."""
+def serve(name: str, plan: Plan, log: list[Call], secret: bytes) -> tuple[Endpoint, Facts]:
+    """Open a shard to calls; one that was lost first answers those of its log again. Returns where
+    it listens, and the facts of its rows."""
     _use_threads_of_worker()
-    holder = holder_of(number, rows, recipe, width, task)
+    holder = Holder(plan.number, pose(load(plan.rows, plan.source), plan.width, plan.problem))
     for call in log:
         holder.answer(call)
     if name in _servers:
         _servers.pop(name).close()
     server = _servers[name] = Server(name, holder, _worker().address, secret)
-    return server.home, holder.shard.facts
+    return server.endpoint, holder.shard.facts
 
 
 def forget(name: str) -> None:
-    """Let go of a part, or of rows."""
+    """Let go of a shard, or of rows."""
     if name in _servers:
         _servers.pop(name).close()
     forget_rows(name)

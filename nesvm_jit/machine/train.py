@@ -33,7 +33,7 @@ from .folds import stratified_folds
 from .machine import Machine
 from .multiclass import class_order, pairs
 from .parallel import run_all
-from .streamed import class_costs, train_streamed
+from .streamed import train_streamed
 
 CALIBRATION_FOLDS = 5  # as in LIBSVM
 SMALL_CELLS = 200_000  # of an average sub-problem: the pairs of scene15 take 0.15 s, in threads 0.2
@@ -84,7 +84,7 @@ def train(
         }
         for name in (name for name, value in given.items() if value):
             raise InputError(f"{name} is for rows in memory, X is on disk")
-        return train_streamed(X, checked, multiclass, partial(class_costs, C, class_weight))
+        return train_streamed(X, checked, multiclass, class_weight)
     X = as_matrix(X, borrow=True)
     n, p = shape(X)
     y = as_vector("y", y, n)

@@ -12,23 +12,31 @@ from nesvm_jit import FormatError, InputError, convert
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import Size
 from nesvm_jit.models import MODELS
+from nesvm_jit.problems.shard import Shard
 from nesvm_jit.problems.sums import Sums
 from scipy.sparse import csr_matrix
 
 pytest.importorskip("distributed")
-from nesvm_jit.distributed.holder import (
+from nesvm_jit.distributed.calls import (
+    METHODS,
     Call,
-    Holder,
-    Recipe,
+    Memory,
+    Method,
     Ref,
+    Result,
+    add,
+    gather,
+    scatter,
+)
+from nesvm_jit.distributed.holder import ClassProblem, Holder, pose
+from nesvm_jit.distributed.loading import (
+    Source,
     Stacked,
     Summary,
-    Task,
-    checksums_of,
+    checksum_rows,
     forget_rows,
-    holder_of,
-    joined,
-    summary_of,
+    load,
+    summarise_rows,
 )
 from nesvm_jit.distributed.log import Log
 from nesvm_jit.distributed.pieces import (
@@ -37,7 +45,7 @@ from nesvm_jit.distributed.pieces import (
     Text,
     array_pieces,
     file_pieces,
-    grouped,
+    group,
 )
 
 # ---------------------------------------------------------------- pieces
@@ -190,7 +198,7 @@ def test_arrays_must_be_of_two_dimensions_with_a_label_for_every_row():
 
 
 @pytest.mark.parametrize(
-    ("weights", "n_parts", "expected"),
+    ("weights", "n_shards", "expected"),
     [
         ([1, 1, 1, 1], 2, [[1, 1], [1, 1]]),
         ([3, 1, 2, 2], 2, [[3, 1], [2, 2]]),
@@ -205,8 +213,8 @@ def test_arrays_must_be_of_two_dimensions_with_a_label_for_every_row():
         ([0, 0, 0], 2, [[0, 0], [0]]),
     ],
 )
-def test_a_group_holds_the_pieces_whose_middle_is_in_its_share(weights, n_parts, expected):
-    groups = grouped([Chunk(None, None, w) for w in weights], n_parts)
+def test_a_group_holds_the_pieces_whose_middle_is_in_its_share(weights, n_shards, expected):
+    groups = group([Chunk(None, None, w) for w in weights], n_shards)
     assert [[piece.weight for piece in group] for group in groups] == expected
 
 
@@ -214,19 +222,19 @@ def test_a_group_holds_the_pieces_whose_middle_is_in_its_share(weights, n_parts,
 
 
 def logged(*calls):
-    """(method, args, kept_as, dropped) in order; the numbers of the calls that are kept."""
+    """The numbers of the calls that are kept; a call is its method, or (method, args, dropped)."""
     log = Log()
     for number, call in enumerate(calls):
         method, *rest = call if isinstance(call, tuple) else (call,)
-        args, kept_as, dropped = [*rest, *((), None, ())[len(rest) :]]
-        log.add(Call(number, method, args, kept_as, dropped))
+        args, dropped = [*rest, *((), ())[len(rest) :]]
+        log.add(Call(number, method, args, None, dropped))
     assert all(call.dropped == () for call in log.calls())
     return [call.number for call in log.calls()]
 
 
 AT = (np.zeros(2), 0.0)
 MOVED, KNOWN = ("place", AT), ("place", (*AT, Ref(0)))
-MARGINS = ("margins_at", AT, 0)
+MARGINS = ("margins_at", AT)
 
 
 @pytest.mark.parametrize(
@@ -234,21 +242,21 @@ MARGINS = ("margins_at", AT, 0)
     [
         (["slope", "hessian", "spread", "state", "collect"], []),
         (["sweep", "sweep"], [1]),
-        (["sweep", ("swept", (), 1), "sweep", "sweep"], [0, 1, 3]),
-        (["sweep", ("swept", (), 0), ("sweep", (), None, (0,))], [2]),
+        (["sweep", "swept", "sweep", "sweep"], [0, 1, 3]),
+        (["sweep", "swept", ("sweep", (), (1,))], [2]),
         ([MOVED, "aim", "step", "aim", "step"], [0, 1, 2, 3, 4]),
         ([MOVED, "aim", "step", MOVED, "aim"], [3, 4]),
         ([MARGINS, MOVED, "step", KNOWN, "aim"], [0, 3, 4]),
-        ([MARGINS, KNOWN, ("step", (), None, (0,))], [0, 1, 2]),
-        ([MARGINS, KNOWN, ("place", AT, None, (0,))], [2]),
+        ([MARGINS, KNOWN, ("step", (), (0,))], [0, 1, 2]),
+        ([MARGINS, KNOWN, ("place", AT, (0,))], [2]),
         ([MOVED, "step", ("restore", ({},)), "step"], [2, 3]),
         ([MOVED, "sweep", "step"], [0, 1, 2]),
-        ([MOVED, ("stepped", (), 9), MOVED], [0, 1, 2]),
+        ([MOVED, "stepped", MOVED], [0, 1, 2]),
         ([MOVED, MARGINS, MOVED], [1, 2]),
-        ([MOVED, ("swept", (), 9), MOVED], [1, 2]),
-        (["sweep", ("stepped", (), 9), "sweep"], [1, 2]),
-        ([("deal", ({},), 0), "sweep"], [0, 1]),
-        ([("deal", ({},), 0), ("sweep", (), None, (0,))], [1]),
+        ([MOVED, "swept", MOVED], [1, 2]),
+        (["sweep", "stepped", "sweep"], [1, 2]),
+        ([("deal", ({},)), "sweep"], [0, 1]),
+        ([("deal", ({},)), ("sweep", (), (0,))], [1]),
     ],
 )
 def test_calls_that_left_no_trace_are_not_repeated(calls, kept):
@@ -256,12 +264,12 @@ def test_calls_that_left_no_trace_are_not_repeated(calls, kept):
 
 
 def test_a_vector_is_kept_as_long_as_another_is_made_of_it():
-    made = [("deal", ({},), 0), ("deal", ({},), 1), ("map", (len, (Ref(0), (Ref(1),)), ()), 2)]
+    made = [("deal", ({},)), ("deal", ({},)), ("map", (len, (Ref(0), (Ref(1),)), ()))]
     assert logged(*made) == [0, 1, 2]
-    assert logged(*made, ("sweep", (), None, (0, 1))) == [0, 1, 2, 3]
-    assert logged(*made, ("sweep", (), None, (0, 2))) == [1, 3]
-    assert logged(*made, ("sweep", (), None, (0, 1, 2))) == [3]
-    assert logged(*made, ("centre_on", (Ref(2),)), ("slope", (), None, (0, 1, 2))) == [0, 1, 2, 3]
+    assert logged(*made, ("sweep", (), (0, 1))) == [0, 1, 2, 3]
+    assert logged(*made, ("sweep", (), (0, 2))) == [1, 3]
+    assert logged(*made, ("sweep", (), (0, 1, 2))) == [3]
+    assert logged(*made, ("centre_on", (Ref(2),)), ("slope", (), (0, 1, 2))) == [0, 1, 2, 3]
 
 
 class CountedLog(Log):
@@ -275,7 +283,7 @@ class CountedLog(Log):
 def test_the_log_is_shortened_once_in_64_calls():
     log, seen = CountedLog(), []
     for number in range(200):
-        log.add(Call(number, "sweep", (), None, ()))
+        log.add(Call(number, "sweep", ()))
         seen.append(log.shortened)
     assert seen == [(number + 1) // 64 for number in range(200)]
     assert [call.number for call in log.calls()] == [199]
@@ -285,65 +293,82 @@ def test_the_log_is_shortened_once_in_64_calls():
 
 
 class Echo:
-    """A part whose methods return what they were given."""
+    """A shard whose methods return what they were given."""
 
     def __init__(self):
         self.heard = []
 
     def __getattr__(self, method):
-        def answer(*args):
-            self.heard.append((method, *args))
+        def answer(*args, **options):
+            self.heard.append((method, *args, *options.items()))
             return args
 
         return answer
+
+
+def holding(vectors):
+    holder = Holder(0, Echo())
+    holder.vectors.update(vectors)
+    return holder
 
 
 @pytest.mark.parametrize("first", [0, 1])
 def test_a_call_is_made_once_however_often_it_is_asked(first):
     holder = Holder(0, Echo())
     for number in (first, first, first + 1, first + 1, first):
-        assert holder.answer(Call(number, "sweep", (number,), None, ())) == (number,)
+        assert holder.answer(Call(number, "sweep", (number,))) == (number,)
     assert holder.shard.heard == [("sweep", n) for n in (first, first + 1, first)]
 
 
 def test_a_vector_that_is_kept_is_not_sent_until_it_is_asked_for():
     holder = Holder(0, Echo())
-    assert holder.answer(Call(0, "map", (5.0,), 0, ())) is None
-    assert holder.answer(Call(0, "map", (5.0,), 0, ())) is None
+    assert holder.answer(Call(0, "map", (5.0,))) is None
+    assert holder.answer(Call(0, "map", (5.0,))) is None
     assert holder.vectors == {0: (5.0,)}
-    assert holder.answer(Call(1, "dual_weights", (Ref(0),), None, ())) == ((5.0,),)
-    assert holder.answer(Call(2, "collect", (Ref(0),), None, ())) == {0: ((5.0,),)}
+    assert holder.answer(Call(1, "dual_weights", (Ref(0),))) == ((5.0,),)
+    assert holder.answer(Call(2, "collect", (Ref(0),))) == {0: ((5.0,),)}
     assert holder.shard.heard == [("map", 5.0), ("dual_weights", (5.0,)), ("collect", (5.0,))]
 
 
 def test_vectors_are_found_inside_tuples_and_other_arguments_are_left_alone():
-    holder = Holder(0, Echo(), {3: "a", 4: "b"})
+    holder = holding({3: "a", 4: "b"})
     pair = SimpleNamespace(ref=Ref(3))
     args = (max, (Ref(3), (Ref(4), 2.0)), [Ref(3)], pair, Size(1, 2, 3, 4))
-    found = holder.answer(Call(0, "reduce", args, None, ()))
+    found = holder.answer(Call(0, "reduce", args))
     assert found == (max, ("a", ("b", 2.0)), [Ref(3)], pair, Size(1, 2, 3, 4))
     assert type(found[-1]) is Size
 
 
 def test_vectors_that_nobody_needs_are_forgotten():
-    holder = Holder(0, Echo(), {3: "a", 4: "b"})
+    holder = holding({3: "a", 4: "b"})
     holder.answer(Call(0, "slope", (Ref(4),), None, (3, 7)))
     assert holder.vectors == {4: "b"}
 
 
 @pytest.mark.parametrize("number", [0, 1])
-def test_a_part_takes_its_own_piece_and_its_answer_has_its_number(number):
+def test_a_shard_takes_its_own_piece_and_its_answer_has_its_number(number):
     holder = Holder(number, Echo())
-    for k, method in enumerate(("deal", "restore")):
-        assert holder.answer(Call(k, method, ({0: "a", 1: "b"},), None, ())) == ("ab"[number],)
+    assert holder.answer(Call(0, "deal", ({0: "a", 1: "b"},))) is None
+    assert holder.vectors == {0: ("ab"[number],)}
+    assert holder.answer(Call(1, "restore", ({0: "a", 1: "b"},))) == ("ab"[number],)
     for k, method in enumerate(("collect", "state")):
-        assert holder.answer(Call(5 + k, method, ("v",), None, ())) == {number: ("v",)}
-    assert holder.answer(Call(9, "spread", ({0: "a"},), None, ())) == ({0: "a"},)
+        assert holder.answer(Call(5 + k, method, ("v",))) == {number: ("v",)}
+    assert holder.answer(Call(9, "spread", ({0: "a"},))) == ({0: "a"},)
+
+
+def test_a_shard_is_told_how_answers_of_its_blocks_are_joined():
+    holder = holding({3: "a"})
+    holder.answer(Call(0, "reduce", (len, (Ref(3),)), max))
+    holder.answer(Call(1, "reduce", (len, (Ref(3),))))
+    assert holder.shard.heard == [
+        ("reduce", len, ("a",), ("by", max)),
+        ("reduce", len, ("a",)),
+    ]
 
 
 def test_matrices_are_stacked_block_by_block():
     wide = np.broadcast_to(np.float32(1.0), (3, 1 << 25))  # a row is more than a block
-    stacked = Stacked([wide[:2], wide])
+    stacked = Stacked([wide[:2], wide], 1 << 25)
     assert stacked.bounds == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5)]
     assert [(block.lo, block.hi) for block in stacked] == stacked.bounds
     assert all(block.X.shape == (1, 1 << 25) for block in stacked)
@@ -355,43 +380,46 @@ def test_matrices_are_stacked_block_by_block():
 def test_the_size_of_stacked_matrices():
     A = as_matrix(csr_matrix([[1.0, 0.0, 2.0]]))  # 24 bytes
     B = as_matrix(csr_matrix([[1.0, 0.0, 2.0, 0.0, 3.0], [0.0] * 5]))  # 18 each
-    assert Stacked([A]).size == Size(1, 3, 2, 24)
-    assert Stacked([A, B]).size == Size(3, 5, 5, 20)
-    assert Stacked([B, A]).size == Size(3, 5, 5, 20)
-    assert Stacked([np.zeros((0, 2))]).size == Size(0, 2, 0, 0)
+    assert Stacked([A], 3).size == Size(1, 3, 2, 24)
+    assert Stacked([A, B], 5).size == Size(3, 5, 5, 20)
+    assert Stacked([B, A], 5).size == Size(3, 5, 5, 20)
+    assert Stacked([np.zeros((0, 2))], 2).size == Size(0, 2, 0, 0)
+
+
+NAME = "rows-of-a-test"
 
 
 @pytest.fixture
 def rows():
-    """A name for rows, which are forgotten afterwards."""
-    yield "rows-of-a-test"
-    forget_rows("rows-of-a-test")
+    """Loads rows, which are forgotten afterwards."""
+    yield lambda source: load(NAME, source)
+    forget_rows(NAME)
 
 
-def recipe(*pieces, n_features=None):
-    return Recipe(tuple(Chunk(np.array(X), y, 1.0) for X, y in pieces), n_features, np.float64)
+def source(*pieces, n_features=None):
+    return Source(tuple(Chunk(np.array(X), y, 1.0) for X, y in pieces), n_features, np.float64)
 
 
 def test_a_summary_of_rows(rows):
     A, B = ([[1.0, 0.0], [0.0, 2.0]], [3.0, 1.0]), ([[5.0, 6.0]], [3.0])
-    found = summary_of(rows, recipe(A, B, ([[0.0, 1.0]], [2.0])))
-    assert found == Summary(4, 2, 8, 16, np.dtype("f8"), (3.0, 1.0, 2.0))
-    assert [type(label) for label in found.labels] == [float] * 3
+    found = summarise_rows(rows(source(A, B, ([[0.0, 1.0]], [2.0]))))
+    assert found == Summary(Size(4, 2, 8, 16), np.dtype("f8"), {3.0: 2, 1.0: 1, 2.0: 1})
+    assert list(found.labels) == [3.0, 1.0, 2.0]
+    assert {(type(label), type(n)) for label, n in found.labels.items()} == {(float, int)}
 
 
 def test_a_summary_of_sparse_rows(rows):
     X = csr_matrix(np.array([[0.0, 1.0], [0.0, 0.0], [1.0, 1.0]], dtype=np.float32))
-    found = summary_of(rows, Recipe((Chunk(X, [1, -1, 1], 1.0),), None, np.float32))
-    assert found == Summary(3, 2, 3, 8, np.dtype("f4"), (1.0, -1.0))
+    found = summarise_rows(rows(Source((Chunk(X, [1, -1, 1], 1.0),), None, np.float32)))
+    assert found == Summary(Size(3, 2, 3, 8), np.dtype("f4"), {1.0: 2, -1.0: 1})
+    assert list(found.labels) == [1.0, -1.0]
 
 
 def test_numbers_must_be_of_one_type(rows):
-    mixed = recipe(([[1.0]], [1.0]), (np.ones((1, 1), dtype=np.float32), [1.0]))
-    with pytest.raises(
-        InputError,
-        match=r"^all parts must hold numbers of one type, got \['float32', 'float64'\]$",
-    ):
-        summary_of(rows, mixed)
+    mixed = source(([[1.0]], [1.0]), (np.ones((1, 1), dtype=np.float32), [1.0]))
+    message = r"^all pieces of the data must hold numbers of one type, got \['float32', 'float64'\]"
+    with pytest.raises(InputError, match=message + "$"):
+        summarise_rows(rows(mixed))
 
 
 class Counting:
@@ -407,13 +435,13 @@ class Counting:
 
 def test_rows_are_read_once_until_they_are_forgotten(rows):
     piece = Counting([[1.0, 2.0]])
-    source = Recipe((piece,), 5, np.float32)
-    assert summary_of(rows, source) == summary_of(rows, source)
-    checksums_of(rows, source)
+    counted = Source((piece,), 5, np.float32)
+    assert summarise_rows(rows(counted)) == summarise_rows(rows(counted))
+    checksum_rows(rows(counted))
     assert piece.read == [(5, np.float32)]
-    forget_rows(rows)
-    forget_rows(rows)
-    summary_of(rows, source)
+    forget_rows(NAME)
+    forget_rows(NAME)
+    summarise_rows(rows(counted))
     assert len(piece.read) == 2
 
 
@@ -423,52 +451,87 @@ def crc(a):
 
 def test_checksums_are_of_every_matrix_and_of_the_labels(rows):
     A, B = np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]])
-    found = checksums_of(rows, recipe((A, [1.0]), (B, [2.0, 1.0])))
+    found = checksum_rows(rows(source((A, [1.0]), (B, [2.0, 1.0]))))
     assert found == [[crc(A)], [crc(B)], crc(np.array([1.0, 2.0, 1.0]))]
 
 
 def test_pieces_without_rows_are_left_out_but_for_one_if_there_are_no_others(rows):
     nothing, no_columns = np.zeros((0, 2)), np.zeros((3, 0))
-    found = checksums_of(rows, Recipe((Counting(nothing), Counting(no_columns)), None, float))
+    found = checksum_rows(rows(Source((Counting(nothing), Counting(no_columns)), None, float)))
     assert found == [[crc(no_columns)], crc(np.arange(3.0))]
-    forget_rows(rows)
-    found = checksums_of(rows, Recipe((Counting(nothing),) * 2, None, float))
+    forget_rows(NAME)
+    found = checksum_rows(rows(Source((Counting(nothing),) * 2, None, float)))
     assert found == [[crc(nothing)], crc(np.arange(0.0))]
 
 
-def test_a_part_has_labels_and_costs_of_its_task(rows):
+def test_a_shard_has_labels_and_costs_of_its_problem(rows):
     A, B = ([[1.0, 0.0], [0.0, 2.0]], [3.0, 1.0]), ([[5.0, 6.0], [7.0, 8.0]], [2.0, 3.0])
-    task = Task(3.0, {3.0: 10.0, 1.0: 0.5}, MODELS["csvm"](), False)
-    holder = holder_of(4, rows, recipe(A, B), 2, task)
-    assert holder.number == 4
-    assert holder.shard.rows.y.tolist() == [1.0, -1.0, -1.0, 1.0]
-    assert holder.shard.rows.c.tolist() == [10.0, 0.5, 0.0, 10.0]
-    assert (holder.shard.n_rows, holder.shard.n_features) == (4, 2)
-    assert (holder.shard.model, holder.shard.bias) == (task.model, False)
-    assert holder.vectors == {}
+    problem = ClassProblem(3.0, {3.0: 10.0, 1.0: 0.5}, MODELS["csvm"](), False)
+    shard = pose(rows(source(A, B)), 2, problem)
+    assert shard.rows.y.tolist() == [1.0, -1.0, -1.0, 1.0]
+    assert shard.rows.c.tolist() == [10.0, 0.5, 0.0, 10.0]
+    assert (shard.n_rows, shard.n_features) == (4, 2)
+    assert (shard.model, shard.bias) == (problem.model, False)
 
 
 def test_sparse_rows_are_widened_and_dense_ones_must_be_as_wide_as_all(rows):
-    task = Task(1.0, {1.0: 1.0}, MODELS["csvm"](), True)
-    source = Recipe((Chunk(csr_matrix([[0.0, 1.0]]), [1.0], 1.0),), None, float)
-    assert holder_of(0, rows, source, 7, task).shard.n_features == 7
-    forget_rows(rows)
-    square = recipe(([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [1.0, 1.0]))
-    assert holder_of(0, rows, square, 3, task).shard.n_features == 3
+    problem = ClassProblem(1.0, {1.0: 1.0}, MODELS["csvm"](), True)
+    sparse = Source((Chunk(csr_matrix([[0.0, 1.0]]), [1.0], 1.0),), None, float)
+    assert pose(rows(sparse), 7, problem).n_features == 7
+    forget_rows(NAME)
+    square = rows(source(([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [1.0, 1.0])))
+    assert pose(square, 3, problem).n_features == 3
     for width in (2, 4):
-        with pytest.raises(InputError, match=rf"^all parts must have {width} columns, got 3$"):
-            holder_of(0, rows, square, width, task)
+        message = rf"^all pieces of the data must have {width} columns, got 3$"
+        with pytest.raises(InputError, match=message):
+            pose(square, width, problem)
 
 
-def test_results_of_two_parts_are_joined_whatever_they_are_made_of():
+# ---------------------------------------------------------------- calls
+
+
+def test_answers_of_two_shards_are_added_whatever_they_are_made_of():
     v, w = np.array([1.0, 2.0]), np.array([10.0, 20.0])
-    assert joined(None, None) is None
-    assert joined(1.5, 2.0) == 3.5
-    assert joined(v, w).tolist() == [11.0, 22.0]
-    assert joined({0: v}, {1: w}) == {0: v, 1: w}
-    assert joined((1.0, (2.0, None)), (3.0, (4.0, None))) == (4.0, (6.0, None))
+    assert add(None, None) is None
+    assert add(1.5, 2.0) == 3.5
+    assert add(v, w).tolist() == [11.0, 22.0]
+    assert add({0: v}, {1: w}) == {0: v, 1: w}
+    assert add((1.0, (2.0, None)), (3.0, (4.0, None))) == (4.0, (6.0, None))
     a, b = Sums(1.0, 2.0, 3.0, 4.0, 0.5, v), Sums(5.0, 6.0, 7.0, 8.0, 0.25, w)
-    assert joined(a, b)[:5] == (6.0, 8.0, 10.0, 12.0, 0.5)
-    assert type(joined(a, b)) is Sums
+    assert add(a, b)[:5] == (6.0, 8.0, 10.0, 12.0, 0.5)
+    assert type(add(a, b)) is Sums
     with pytest.raises(ValueError, match="shorter"):
-        joined((1.0, 2.0), (3.0,))
+        add((1.0, 2.0), (3.0,))
+
+
+def test_vectors_are_cut_where_shards_end_and_put_together_again():
+    v = np.arange(5.0)
+    assert [piece.tolist() for piece in scatter(v, [2, 2, 5])] == [[0, 1], [], [2, 3, 4]]
+    cut = scatter({"a": v, "b": -v}, [4, 5])
+    assert [{name: a.tolist() for name, a in piece.items()} for piece in cut] == [
+        {"a": [0, 1, 2, 3], "b": [0, -1, -2, -3]},
+        {"a": [4], "b": [-4]},
+    ]
+    assert gather(scatter(v, [2, 2, 5])).tolist() == v.tolist()
+    assert {name: a.tolist() for name, a in gather(cut).items()} == {
+        "a": v.tolist(),
+        "b": (-v).tolist(),
+    }
+
+
+# methods of `Shard` that look into rows, which only shards in memory have
+IN_MEMORY = {"whole", "rows", "squares"}
+
+
+def test_the_table_has_every_method_of_a_shard_that_does_not_look_into_rows():
+    public = {name for name in vars(Shard) if not name.startswith("_")}
+    assert set(METHODS) == public - IN_MEMORY
+
+
+def test_a_method_fills_or_changes_or_reads_one_memory():
+    for name, method in METHODS.items():
+        uses = [m for m in (method.begins, method.changes, method.reads) if m is not None]
+        assert len(uses) <= 1, name
+        assert method.reads is None or method.result is Result.VECTOR, name
+    assert METHODS["sweep"] == Method(Result.SUM, begins=Memory.SWEEP)
+    assert METHODS["restore"] == Method(Result.NONE, begins=Memory.WALK, scattered=True)

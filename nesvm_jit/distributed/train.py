@@ -1,0 +1,130 @@
+"""`solve` and `train` on rows that stay on the workers of a cluster.
+
+The solvers are those of one process: only the shard of their problem is another object. Each
+iteration sends w to the workers and adds up what they find: the loss, the gradient and for
+Newton's steps the Hessian.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ..binary.costs import class_costs
+from ..binary.linear import solve_problem
+from ..binary.solution import Solution
+from ..binary.start import Start
+from ..checkpoint.checkpoint import Slot
+from ..checkpoint.fingerprint import opened
+from ..errors import InputError
+from ..jit import one_blas_thread
+from ..machine.assembled import linear_machine
+from ..machine.machine import Machine
+from ..machine.multiclass import class_order
+from ..machine.sequence import solve_in_sequence
+from ..models import MODELS
+from ..settings import Settings
+from .cluster import connected
+from .holder import ClassProblem
+from .rows import RowsOnWorkers, describe_labels
+
+ClassWeight = Mapping[float, float] | str | None
+
+
+def solve(
+    data: Any,
+    y: Any = None,
+    model: str = "csvm",
+    C: float = 1.0,
+    bias: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-3,
+    *,
+    client: Any = "local",
+    class_weight: ClassWeight = None,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    **settings: Any,
+) -> Solution:
+    """`nesvm_jit.solve` for labels −1 and +1 on rows of a cluster.
+
+    `data` is the name of a LIBSVM file or of an on-disk matrix, or several of them, which all
+    workers can read, or a dask array of rows with the labels `y`. `client` is a dask client, the
+    address of a scheduler, or "local".
+    """
+    checked = Settings(model, "linear", C, bias, solver, tol, **settings)
+    with _load(client, data, y, n_features, dtype) as rows:
+        if sorted(rows.labels) != [-1.0, 1.0]:
+            raise InputError(f"labels must be -1 and +1, got {describe_labels(rows.labels)}")
+        costs = _costs(C, rows, class_weight)
+        with opened(checked, partial(rows.checksums, costs)) as checkpoint:
+            slot = None if checkpoint is None else checkpoint.slot(0)
+            return _solve_class(rows, 1.0, costs, checked, slot)
+
+
+def train(
+    data: Any,
+    y: Any = None,
+    model: str = "csvm",
+    C: float = 1.0,
+    bias: bool = True,
+    solver: str = "auto",
+    tol: float = 1e-3,
+    *,
+    client: Any = "local",
+    class_weight: ClassWeight = None,
+    n_features: int | None = None,
+    dtype: Any = np.float64,
+    **settings: Any,
+) -> Machine:
+    """`nesvm_jit.train` of a linear machine, one class against the rest, on rows of a cluster."""
+    checked = Settings(model, "linear", C, bias, solver, tol, **settings)
+    with _load(client, data, y, n_features, dtype) as rows:
+        classes = class_order(np.array(list(rows.labels)))
+        if len(classes) < 2:
+            got = describe_labels(rows.labels)
+            raise InputError(f"labels must be of at least 2 classes, got {got}")
+        costs = _costs(C, rows, class_weight)
+
+        def solve_one(k: int, settings: Settings, slot: Slot | None) -> Solution:
+            return _solve_class(rows, float(classes[k]), costs, settings, slot)
+
+        with opened(checked, partial(rows.checksums, costs)) as checkpoint:
+            count = 1 if len(classes) == 2 else len(classes)
+            solutions = solve_in_sequence(count, solve_one, checked, checkpoint)
+        return linear_machine(checked, classes, rows.data.size.cols, solutions)
+
+
+@contextlib.contextmanager
+def _load(
+    client: Any, data: Any, y: Any, n_features: int | None, dtype: Any
+) -> Iterator[RowsOnWorkers]:
+    """The rows, loaded by the workers of a client and forgotten at the end."""
+    with (
+        connected(client) as found,
+        one_blas_thread(),
+        contextlib.closing(RowsOnWorkers(found, data, y, n_features, dtype)) as rows,
+    ):
+        yield rows
+
+
+def _costs(C: float, rows: RowsOnWorkers, class_weight: ClassWeight) -> dict[float, float]:
+    """The cost of a row of each class."""
+    labels, counts = np.array(list(rows.labels)), np.array(list(rows.labels.values()))
+    return dict(zip(rows.labels, class_costs(C, class_weight, labels, counts), strict=True))
+
+
+def _solve_class(
+    rows: RowsOnWorkers,
+    positive: float,
+    costs: Mapping[float, float],
+    settings: Settings,
+    slot: Slot | None,
+) -> Solution:
+    """One class against the others."""
+    problem = rows.pose(ClassProblem(positive, costs, MODELS[settings.model](), settings.bias))
+    shard: Any = problem.shard
+    with contextlib.closing(shard):
+        return solve_problem(problem, settings, Start(slot=slot))
