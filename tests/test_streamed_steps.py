@@ -1,7 +1,6 @@
 """Rows on disk and landmarks, step by step: classes, costs, callbacks, features in blocks, memory;
 prediction from file to file."""
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +14,7 @@ from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine import predict as predictions
-from nesvm_jit.machine import streamed
+from nesvm_jit.machine import sequence, streamed
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
 from nesvm_jit.machine.sequence import solve_in_sequence
@@ -295,17 +294,15 @@ def test_sub_problems_in_sequence_say_which_they_are_and_pass_on_the_end():
     assert all(own is silent for own in settings_in_sequence(2, silent))
 
 
-def test_sub_problems_in_sequence_share_the_time_limit():
-    seconds = (0.2, 0.4, 0.0)
-    limits = [
-        own.time_limit
-        for own in settings_in_sequence(
-            3, Settings(time_limit=0.5), lambda k, _: time.sleep(seconds[k])
-        )
-    ]
-    assert 0.45 < limits[0] <= 0.5
-    assert 0.1 < limits[1] <= 0.3
-    assert limits[2] == 0.0
+def test_sub_problems_in_sequence_share_the_time_limit(monkeypatch):
+    now, seconds = [1000.0], (20.0, 40.0, 0.0)
+    monkeypatch.setattr(sequence, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+
+    def work(k, _):
+        now[0] += seconds[k]
+
+    found = settings_in_sequence(3, Settings(time_limit=50.0), work)
+    assert [own.time_limit for own in found] == [50.0, 30.0, 0.0]
 
 
 def test_seconds_of_earlier_runs_count_for_the_time_limit(tmp_path):

@@ -1,5 +1,5 @@
-"""What it takes to build a lost shard again: by repeating the calls of its log, or from a state that
-was saved before. Bytes and passes are counted, not timed."""
+"""What it takes to build a lost shard again: by repeating the calls of its log, or from a state
+that was saved before. Bytes and passes are counted, not timed."""
 
 import pickle
 from dataclasses import replace
