@@ -477,7 +477,10 @@ def test_a_shard_has_labels_and_costs_of_its_problem(rows):
 def test_sparse_rows_are_widened_and_dense_ones_must_be_as_wide_as_all(rows):
     problem = ClassProblem(1.0, {1.0: 1.0}, MODELS["csvm"](), True)
     sparse = Source((Chunk(csr_matrix([[0.0, 1.0]]), [1.0], 1.0),), None, float)
-    assert pose(rows(sparse), 7, problem).n_features == 7
+    narrow = rows(sparse)
+    assert pose(narrow, 7, problem).n_features == 7
+    with pytest.raises(InputError, match=r"^all pieces of the data must have 1 columns, got 2$"):
+        pose(narrow, 1, problem)
     forget_rows(NAME)
     square = rows(source(([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], [1.0, 1.0])))
     assert pose(square, 3, problem).n_features == 3
