@@ -30,7 +30,7 @@ _HOME = {
     "set_threads": ".jit",
     "solve": ".binary.solve",
     "train": ".machine.train",
-    "write_libsvm": ".files.libsvm.reader",
+    "write_libsvm": ".files.libsvm.writer",
 }
 
 __all__ = [
@@ -65,8 +65,9 @@ if TYPE_CHECKING:
     from .binary.solve import solve
     from .errors import FormatError, InputError, NesvmError
     from .estimator import NESVC
-    from .files.libsvm.reader import read_libsvm, write_libsvm
+    from .files.libsvm.reader import read_libsvm
     from .files.libsvm.stream import libsvm_blocks
+    from .files.libsvm.writer import write_libsvm
     from .files.ondisk.convert import convert
     from .files.ondisk.matrix import open_matrix
     from .jit import get_threads, set_threads

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import numpy as np
 from nesvm_jit import FormatError, set_threads
-from nesvm_jit.files.libsvm import reader as libsvm
+from nesvm_jit.files.libsvm.explain import no_rows
+from nesvm_jit.files.libsvm.parse import Form, parse_lines
 
 from . import oracle
 
@@ -64,15 +65,15 @@ GUARDED = GuardedPage()
 
 def agree(text, base=1, n_features=None):
     """Our reader and the oracle's accept the same text as the same arrays."""
-    limit = oracle.HIGHEST_INDEX + 1 - base if n_features is None else n_features
     try:
         labels, rows = oracle.read_libsvm(text, base, n_features)
     except ValueError:
         labels = rows = None
     try:
-        X, y = libsvm._parse_text(
-            GUARDED.place(text), "fuzz", base, limit, n_features, np.dtype(np.float64)
-        )
+        form = Form("fuzz", base, n_features, np.dtype(np.float64))
+        X, y = parse_lines(GUARDED.place(text), form)
+        if not len(y):
+            raise no_rows("fuzz")
         message = None
     except FormatError as e:
         message = str(e)

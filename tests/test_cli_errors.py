@@ -141,7 +141,7 @@ def test_a_file_without_permission(here, monkeypatch):
     def denied(path, *_, **__):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
 
-    monkeypatch.setattr("nesvm_jit.files.libsvm.reader.open", denied, raising=False)
+    monkeypatch.setattr("nesvm_jit.files.text.open", denied, raising=False)
     assert refused("train", "two") == "nesvm-jit: two: cannot be read: Permission denied\n"
 
 

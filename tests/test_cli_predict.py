@@ -260,8 +260,8 @@ def test_mistakes_are_one_line_and_write_nothing(here, args, message):
 def test_a_mistake_late_in_the_file_keeps_the_old_output(here, monkeypatch):
     from nesvm_jit.machine import predict
 
-    blocks = predict.libsvm_blocks
-    monkeypatch.setattr(predict, "libsvm_blocks", lambda *a, **k: blocks(*a, **k, block_bytes=100))
+    blocks = predict.checked_blocks
+    monkeypatch.setattr(predict, "checked_blocks", lambda *a: blocks(*a, block_bytes=100))
     done("train", "-q", "two")
     (here / "late").write_text((here / "two").read_text() + "1 5:x\n")
     (here / "out").write_text("old")

@@ -1,6 +1,8 @@
 """The architecture, read off the imports; every rule is also shown to notice a breach."""
 
 import ast
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -221,3 +223,12 @@ def test_every_file_that_is_compiled_is_part_of_the_cache_key(files):
 
 def test_no_module_outgrows_the_head(files):
     assert [file for file, source in files.items() if len(source.splitlines()) > 400] == []
+
+
+def test_solving_arrays_imports_no_reader_of_text():
+    program = "import sys, nesvm_jit; nesvm_jit.solve; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    loaded = found.stdout.decode().split()
+    assert "nesvm_jit.binary.solve" in loaded
+    readers = ("nesvm_jit.files.libsvm", "nesvm_jit.files.model", "nesvm_jit.kernels.text")
+    assert [name for name in loaded if name.startswith(readers)] == []

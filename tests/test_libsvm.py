@@ -14,7 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from nesvm_jit import FormatError, InputError, NesvmError, read_libsvm, write_libsvm
-from nesvm_jit.files.libsvm import reader as module
+from nesvm_jit.files.libsvm import parse as module
+from nesvm_jit.files.libsvm.stream import checked_blocks
+from nesvm_jit.matrix.checks import as_matrix
 from scipy.sparse import csr_matrix, random_array
 
 from . import oracle
@@ -205,7 +207,7 @@ def test_a_pipe_and_standard_input(tmp_path):
 
 def test_a_file_that_shrinks_while_it_is_read_is_no_crash():
     text = np.frombuffer(b"1 1:2\n" * 10, dtype=np.uint8).copy()
-    blocks = module._blocks(text)
+    blocks = module._cut_blocks(text)
     from nesvm_jit.kernels.text import libsvm as lt
 
     lt._count(text, blocks)
@@ -315,3 +317,18 @@ def test_every_truncation_of_a_file(monkeypatch):
 def test_oracle_is_strict():
     with pytest.raises(ValueError, match="no rows"):
         oracle.read_libsvm(b"")
+
+
+def test_what_is_parsed_needs_no_check(tmp_path):
+    lines = [b"# note", b"1 1:2 7:0.5", b"", b"-1 qid:3 2:1e-3", b"1", b"-1 7:1 9:1"]
+    (tmp_path / "text").write_bytes(b"\n".join(lines))
+    for zero_based in (False, True):
+        rows = [X for X, _ in checked_blocks(tmp_path / "text", zero_based)]
+        expected, _ = read_libsvm(tmp_path / "text", zero_based=zero_based)
+        assert len(rows) == 1
+        checked = as_matrix(expected)
+        assert rows[0].n_cols == checked.n_cols
+        for mine, theirs in zip(rows[0][:3], checked[:3], strict=True):
+            assert mine.dtype == theirs.dtype
+            assert not mine.flags.writeable
+            np.testing.assert_array_equal(mine, theirs)

@@ -12,9 +12,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, convert, read_libsvm, write_libsvm
+from nesvm_jit.files.libsvm import explain, parse, stream
 from nesvm_jit.files.libsvm import reader as libsvm
-from nesvm_jit.files.libsvm import stream
+from nesvm_jit.files.libsvm.parse import form_of
 from nesvm_jit.files.libsvm.stream import Place, libsvm_blocks, placed_blocks
+from nesvm_jit.files.text import read_bytes, readable
 from nesvm_jit.kernels.text import libsvm as lt
 from scipy.sparse import csr_matrix
 
@@ -83,18 +85,18 @@ def test_what_is_wrong_is_told_word_for_word(text, options, message):
 
 
 def test_words_are_shown_printable_and_cut():
-    assert libsvm._token(bytes_of(b"ab cd\n"), 0) == "'ab'"
-    assert libsvm._token(bytes_of(b"ab cd\n"), 3) == "'cd'"
-    assert libsvm._token(bytes_of(b"  \nx"), 0) == "''"
-    assert libsvm._token(bytes_of(b"a\x01\x7f\xff"), 0) == "'a\\x01\\x7f\\xff'"
-    assert libsvm._token(bytes_of(b" " * 199 + b"xy"), 0) == "'x'"
-    assert libsvm._token(bytes_of(b" " * 200 + b"x"), 0) == "''"
+    assert explain.token(bytes_of(b"ab cd\n"), 0) == "'ab'"
+    assert explain.token(bytes_of(b"ab cd\n"), 3) == "'cd'"
+    assert explain.token(bytes_of(b"  \nx"), 0) == "''"
+    assert explain.token(bytes_of(b"a\x01\x7f\xff"), 0) == "'a\\x01\\x7f\\xff'"
+    assert explain.token(bytes_of(b" " * 199 + b"xy"), 0) == "'x'"
+    assert explain.token(bytes_of(b" " * 200 + b"x"), 0) == "''"
 
 
 def test_lines_are_counted_in_steps():
     lines = np.full((1 << 24) + 9, 10, dtype=np.uint8)
-    assert libsvm._line_of(lines, len(lines) - 4, 7) == 7 + len(lines) - 4
-    assert libsvm._line_of(bytes_of(b"\nab\nc\n"), 5, 1) == 3
+    assert explain.line_of(lines, len(lines) - 4, 7) == 7 + len(lines) - 4
+    assert explain.line_of(bytes_of(b"\nab\nc\n"), 5, 1) == 3
 
 
 @pytest.mark.parametrize(
@@ -108,7 +110,7 @@ def test_lines_are_counted_in_steps():
     ],
 )
 def test_what_keeps_a_file_from_being_read_is_named(error, message):
-    with pytest.raises(FormatError) as e, libsvm._readable("f"):
+    with pytest.raises(FormatError) as e, readable("f"):
         raise error
     assert str(e.value) == message
 
@@ -116,12 +118,10 @@ def test_what_keeps_a_file_from_being_read_is_named(error, message):
 def test_a_regular_file_is_mapped_and_anything_else_read(tmp_path):
     (tmp_path / "text").write_bytes(b"1 1:2\n")
     (tmp_path / "empty").touch()
-    with open(tmp_path / "text", "rb") as f:
-        found = libsvm._mapped_or_read(f)
+    found = read_bytes(tmp_path / "text", "text")
     assert isinstance(found, mmap.mmap)
     assert bytes(found) == b"1 1:2\n"
-    with open(tmp_path / "empty", "rb") as f:
-        assert libsvm._mapped_or_read(f) == b""
+    assert read_bytes(tmp_path / "empty", "empty") == b""
 
 
 def test_standard_input_is_read(monkeypatch):
@@ -137,18 +137,23 @@ def test_standard_input_is_read(monkeypatch):
 @pytest.mark.parametrize("base", [0, 1])
 def test_the_number_of_features_goes_up_to_what_the_indices_can_say(base):
     widest = HIGHEST + 1 - base
-    assert libsvm._limit(None, base) == widest
+    zero_based = base == 0
+    assert form_of("f", None, float, zero_based).most_columns == widest
     for fine in (0, 1, widest, np.int64(7)):
-        assert libsvm._limit(fine, base) == fine
-        assert type(libsvm._limit(fine, base)) is int
+        form = form_of("f", fine, float, zero_based)
+        assert form.n_features == form.most_columns == fine
+        assert type(form.n_features) is int
     for bad in (-1, widest + 1, 1.0, True, "3"):
         what = f"n_features must be a whole number from 0 to {widest}, got {bad!r}"
-        assert refusal(InputError, libsvm._limit, bad, base) == what
+        assert refusal(InputError, form_of, "f", bad, float, zero_based) == what
 
 
 def test_the_first_index_is_zero_or_one():
-    assert [libsvm._base(b) for b in (True, np.True_, False, np.False_)] == [0, 0, 1, 1]
-    assert refusal(InputError, libsvm._base, 1) == "zero_based must be True or False, got 1"
+    given = (True, np.True_, False, np.False_)
+    assert [form_of("f", None, float, b).base for b in given] == [0, 0, 1, 1]
+    message = "zero_based must be True or False, got 1"
+    assert refusal(InputError, form_of, "f", None, float, 1) == message
+    assert refusal(InputError, write_libsvm, "f", [[1]], [1], 1) == message
 
 
 @pytest.mark.parametrize(
@@ -211,10 +216,10 @@ def cuts_of(text, size):
 @pytest.mark.parametrize("line", [1, 3, 1000])
 @pytest.mark.parametrize("size", [1, 5, 6, 7, 50, len(LINES) - 1, len(LINES), 1000])
 def test_blocks_end_at_the_first_line_end_after_their_size(monkeypatch, size, line):
-    monkeypatch.setattr(libsvm, "BLOCK_BYTES", size)
-    monkeypatch.setattr(libsvm, "LINE_BYTES", line)
+    monkeypatch.setattr(parse, "BLOCK_BYTES", size)
+    monkeypatch.setattr(parse, "LINE_BYTES", line)
     for text in (LINES, LINES + b"\n", b"\n" * 20):
-        table = libsvm._blocks(bytes_of(text))
+        table = parse._cut_blocks(bytes_of(text))
         assert table.dtype == np.int64
         expected = list(pairwise(cuts_of(text, size)))
         assert table[:, [lt.START, lt.STOP]].tolist() == [list(cut) for cut in expected]
@@ -223,7 +228,7 @@ def test_blocks_end_at_the_first_line_end_after_their_size(monkeypatch, size, li
 
 @pytest.mark.parametrize("size", [1, 5, 20, 1000])
 def test_rows_close_up_over_comments_and_queries(monkeypatch, size):
-    monkeypatch.setattr(libsvm, "BLOCK_BYTES", size)
+    monkeypatch.setattr(parse, "BLOCK_BYTES", size)
     cases = (
         (b"1 1:2\n# none\n2 1:3\n", [1, 2], [2, 3], [0, 0], [0, 1, 2]),
         (b"1 qid:4 1:2\n2 qid:4 1:3\n", [1, 2], [2, 3], [0, 0], [0, 1, 2]),
@@ -246,8 +251,8 @@ def test_rows_close_up_over_comments_and_queries(monkeypatch, size):
 @pytest.mark.parametrize("per_block", [1, 2, 64])
 @pytest.mark.parametrize("size", [1, 150, 1000])
 def test_numbers_that_python_must_read_come_to_their_places(monkeypatch, size, per_block):
-    monkeypatch.setattr(libsvm, "BLOCK_BYTES", size)
-    monkeypatch.setattr(libsvm, "HARD_PER_BLOCK", per_block)
+    monkeypatch.setattr(parse, "BLOCK_BYTES", size)
+    monkeypatch.setattr(parse, "HARD_PER_BLOCK", per_block)
     hard = [HALF.replace(b"1.", b"%d." % k) for k in range(1, 6)]
     text = b"".join(b"%s 1:%d 2:%s\n" % (h, k, h) for k, h in enumerate(hard))
     X, y = read(b"8 1:9\n" + text + b"-%s" % hard[4])
@@ -311,9 +316,10 @@ def test_parts_of_a_file_are_the_lines_that_begin_in_them(part):
     assert libsvm.parse_range(path, 0, 20, n_features=9)[0].shape[1] == 9
 
 
-@pytest.mark.parametrize("block", [1, 4, libsvm.BLOCK_BYTES])
+@pytest.mark.parametrize("block", [1, 4, parse.BLOCK_BYTES])
 def test_the_line_that_is_wrong_is_counted_from_the_start_of_the_file(tmp_path, monkeypatch, block):
-    monkeypatch.setattr(libsvm, "BLOCK_BYTES", block)
+    monkeypatch.setattr(parse, "BLOCK_BYTES", block)
+    monkeypatch.setattr(libsvm, "PIECE_BYTES", block)
     path = tmp_path / "text"
     for wrong, what in (
         (
@@ -480,8 +486,12 @@ def test_blocks_have_32_megabytes_of_text_unless_told():
 
 @pytest.mark.parametrize("bad", [0, -1, 1.0, True, None])
 def test_a_block_has_at_least_a_byte(bad):
-    message = f"block_bytes must be a whole number of at least 1, got {bad!r}"
-    assert refusal(InputError, stream.as_block_bytes, bad) == message
-    for fine in (1, np.int64(3)):
-        assert stream.as_block_bytes(fine) == fine
-        assert type(stream.as_block_bytes(fine)) is int
+    message = f"block_bytes must be a whole number from 1, got {bad!r}"
+    assert refusal(InputError, libsvm_blocks, "f", block_bytes=bad) == message
+    assert refusal(InputError, convert, "f", "m", block_bytes=bad) == message
+
+
+@pytest.mark.parametrize("size", [1, np.int64(3)])
+def test_blocks_may_be_as_small_as_a_line(tmp_path, size):
+    (tmp_path / "text").write_bytes(b"1 1:2\n2 1:2\n")
+    assert [len(y) for _, y in libsvm_blocks(tmp_path / "text", block_bytes=size)] == [1, 1]

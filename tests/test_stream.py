@@ -177,7 +177,7 @@ def test_what_is_no_file_or_no_option(tmp_path):
         with pytest.raises(FormatError, match=message):
             next(blocks)
     for bad in (0, -1, 1.5, True, None):
-        with pytest.raises(InputError, match="block_bytes must be a whole number of at least 1"):
+        with pytest.raises(InputError, match="block_bytes must be a whole number from 1"):
             libsvm_blocks("a", block_bytes=bad)
     with pytest.raises(InputError, match="n_features must be a whole number"):
         libsvm_blocks("a", n_features=-1)

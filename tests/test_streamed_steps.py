@@ -19,6 +19,7 @@ from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
 from nesvm_jit.machine.sequence import solve_in_sequence
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import row_slice
 from nesvm_jit.selection import stage as stages
 from nesvm_jit.selection.state import key_of
 from nesvm_jit.settings import Settings
@@ -434,15 +435,15 @@ def saved(tmp_path, probability=None):
 def in_blocks(monkeypatch):
     """Files are read a few rows at a time."""
     sizes = []
-    real = predictions.libsvm_blocks
+    real = predictions.checked_blocks
 
-    def small(path, **how):
-        for X, y in real(path, **how):
+    def small(*args):
+        for X, y in real(*args):
             for k in range(0, len(y), 7):
                 sizes.append(len(y[k : k + 7]))
-                yield X[k : k + 7], y[k : k + 7]
+                yield row_slice(X, k, min(k + 7, len(y))), y[k : k + 7]
 
-    monkeypatch.setattr(predictions, "libsvm_blocks", small)
+    monkeypatch.setattr(predictions, "checked_blocks", small)
     return sizes
 
 

@@ -4,18 +4,22 @@ import bz2
 import contextlib
 import gzip
 import lzma
+import mmap
 import os
 import sys
 import tempfile
 import zlib
+from collections.abc import Iterator
+from typing import IO, Any
 
-from ..errors import InputError, NesvmError
+from ..errors import FormatError, InputError, NesvmError
 
-_MAGIC = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
+# How packed files begin, and what unpacks them.
+PACKERS = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
 _ENDING = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
 
 
-def display_name(path) -> str:
+def display_name(path: Any) -> str:
     """How messages call `path`, in one line."""
     if hasattr(path, "read") or hasattr(path, "write"):
         name = str(getattr(path, "name", "<file object>"))
@@ -27,19 +31,19 @@ def display_name(path) -> str:
     return name if name and name.isprintable() else repr(name)
 
 
-def is_packed(path) -> bool:
+def is_packed(path: Any) -> bool:
     """Whether a file starts like a gzip, bzip2 or xz file."""
     with open(path, "rb") as f:
-        start = f.read(max(map(len, _MAGIC)))
-    return any(start.startswith(magic) for magic in _MAGIC)
+        start = f.read(max(map(len, PACKERS)))
+    return any(start.startswith(magic) for magic in PACKERS)
 
 
-def decompressed(data):
+def decompressed(data: Any) -> Any:
     """`data` as it is, or what it holds if it starts like a gzip, bzip2 or xz file."""
     if isinstance(data, str):
         raise TypeError("a file object must be opened in binary mode")
     start = bytes(data[:6])
-    for magic, module in _MAGIC.items():
+    for magic, module in PACKERS.items():
         if start.startswith(magic):
             kind = module.__name__
             try:
@@ -50,7 +54,34 @@ def decompressed(data):
 
 
 @contextlib.contextmanager
-def writing(path):
+def readable(name: str) -> Iterator[None]:
+    """Whatever keeps a file from being read is a FormatError with its name."""
+    try:
+        yield
+    except OSError as e:
+        raise FormatError(f"{name}: cannot be read: {e.strerror or e}") from None
+    except (EOFError, ValueError, TypeError) as e:
+        raise FormatError(f"{name}: {e}") from None
+
+
+def read_bytes(path: Any, name: str) -> Any:
+    """All bytes of a file, `-` for standard input, or an open file, unpacked; a regular file is
+    mapped, not copied."""
+    with readable(name):
+        if hasattr(path, "read"):
+            return decompressed(path.read())
+        if path == "-":
+            return decompressed(sys.stdin.buffer.read())
+        with open(path, "rb") as f:
+            try:
+                data: Any = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+            except (OSError, ValueError):  # a pipe, a device, an empty file
+                data = f.read()
+        return decompressed(data)
+
+
+@contextlib.contextmanager
+def writing(path: Any) -> Iterator[IO[bytes]]:
     """A binary file to write to; a named one appears whole, under its name, or not at all.
 
     What exists and is no regular file (a pipe, a device) is written into, not replaced.
@@ -80,7 +111,7 @@ def writing(path):
 
 
 @contextlib.contextmanager
-def _replacing(target: str):
+def _replacing(target: str) -> Iterator[IO[bytes]]:
     """A temporary file beside `target` that takes its place, and its permissions, at the end."""
     opener = next((m for ending, m in _ENDING.items() if target.endswith(ending)), None)
     mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()

@@ -2,13 +2,14 @@
 
 import contextlib
 import itertools
-from collections.abc import Generator
+from collections.abc import Generator, Iterable, Iterator
+from typing import IO, Any
 
 import numpy as np
 
 from ..errors import FormatError, InputError
 from ..files import predictions
-from ..files.libsvm.stream import libsvm_blocks
+from ..files.libsvm.stream import checked_blocks
 from ..files.ondisk.matrix import is_matrix, open_matrix
 from ..files.text import display_name, writing
 from ..files.training import kernel_columns
@@ -17,11 +18,14 @@ from ..matrix.matrix import Matrix
 from ..matrix.rows import as_scipy
 from .machine import Machine, load_model
 
-WHAT = ("labels", "probabilities", "scores")
 
+def predict_file(
+    test_file: Any, model_file: Any, output_file: Any, what: str = "labels"
+) -> tuple[int, int]:
+    """Write a line per row of `test_file`; returns the number of rows and of right labels.
 
-def predict_file(test_file, model_file, output_file, what: str = "labels") -> tuple[int, int]:
-    """Write a line per row of `test_file`; returns the number of rows and of right labels."""
+    `what` follows the label: nothing ("labels"), its "probabilities", or its "scores".
+    """
     machine = load_model(model_file)
     if what == "probabilities" and machine.record.probability is None:
         raise InputError(
@@ -33,7 +37,9 @@ def predict_file(test_file, model_file, output_file, what: str = "labels") -> tu
             return _write_lines(f, machine, itertools.chain([first], blocks), what)
 
 
-def _write_lines(f, machine: Machine, blocks, what: str) -> tuple[int, int]:
+def _write_lines(
+    f: IO[bytes], machine: Machine, blocks: Iterable[tuple[Matrix, np.ndarray]], what: str
+) -> tuple[int, int]:
     n = correct = 0
     if what == "probabilities":
         f.write(predictions.label_header(machine.classes))
@@ -44,26 +50,27 @@ def _write_lines(f, machine: Machine, blocks, what: str) -> tuple[int, int]:
     return n, correct
 
 
-def _blocks(path, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None, None]:
-    """Rows and labels of LIBSVM text or an on-disk matrix, a part at a time."""
+def _blocks(path: Any, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None, None]:
+    """Rows and labels of LIBSVM text or an on-disk matrix, a block at a time."""
     precomputed = machine.record.kernel == "precomputed"
-    if not is_matrix(path):
-        for text, y in libsvm_blocks(path, zero_based=precomputed):
-            yield as_matrix(columns_for(text, machine, path)), y
-        return
+    read = _stored_blocks if is_matrix(path) else checked_blocks
+    for X, y in read(path, precomputed):
+        yield as_matrix(columns_for(as_scipy(X), machine, path)) if precomputed else X, y
+
+
+def _stored_blocks(path: Any, precomputed: bool) -> Iterator[tuple[Matrix, np.ndarray]]:
     stored = open_matrix(path)
     if precomputed and stored.first_index != 0:
         raise FormatError(
             f"{stored.name}: a precomputed kernel needs 0:serial in every row, this matrix was "
             "converted from indices that count from 1"
         )
-    with contextlib.closing(stored.blocks()) as parts:
-        for lo, hi, X in parts:
-            rows = as_matrix(columns_for(as_scipy(X), machine, path)) if precomputed else X
-            yield rows, stored.read_labels(lo, hi)
+    with contextlib.closing(stored.blocks()) as blocks:
+        for lo, hi, X in blocks:
+            yield X, stored.read_labels(lo, hi)
 
 
-def _lines(machine: Machine, X, what: str) -> tuple[np.ndarray, bytes]:
+def _lines(machine: Machine, X: Matrix, what: str) -> tuple[np.ndarray, bytes]:
     scores = machine.scores(X)
     if what == "probabilities":
         probabilities = machine.probabilities(scores)
@@ -75,14 +82,14 @@ def _lines(machine: Machine, X, what: str) -> tuple[np.ndarray, bytes]:
     return labels, predictions.label_lines(labels)
 
 
-def columns_for(X, machine: Machine, path):
+def columns_for(X: Any, machine: Machine, path: Any) -> Any:
     """A block with the columns the machine needs."""
     record = machine.record
     ours = record.extra.get("n_samples") == machine.n_features
     return columns_of(X, record.kernel, machine.n_features, path, ours)
 
 
-def columns_of(X, kernel: str, n: int, path, ours: bool = True):
+def columns_of(X: Any, kernel: str, n: int, path: Any, ours: bool = True) -> Any:
     """Rows of a test file with the columns that a machine of n features needs; whether it is
     one of `ours`, which says how many rows it was trained on."""
     if kernel != "precomputed":

@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...errors import InputError
-from ...matrix.checks import as_precision
-from ..text import _MAGIC, display_name
-from .reader import _base, _limit, _no_rows, _parse_lines, _readable
+from ...matrix.checks import whole_number
+from ...matrix.matrix import Csr, CsrArrays, trust_csr
+from ..text import PACKERS, readable
+from .explain import no_rows
+from .parse import Form, form_of, parse_lines
+from .reader import scipy_rows
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-READ_BYTES = 1 << 18
+READ_BYTES = 1 << 18  # asked of a file at a time
+BLOCK_BYTES = 32 << 20  # of text that are parsed at a time
 
 
 class Place(NamedTuple):
@@ -31,6 +34,7 @@ class Place(NamedTuple):
 
 
 START = Place()
+Blocks = Generator[tuple[CsrArrays, np.ndarray, Place], None, None]
 
 
 def libsvm_blocks(
@@ -38,7 +42,7 @@ def libsvm_blocks(
     n_features: int | None = None,
     dtype: Any = np.float64,
     zero_based: bool = False,
-    block_bytes: int = 32 << 20,
+    block_bytes: int = BLOCK_BYTES,
 ) -> "Iterator[tuple[csr_matrix, np.ndarray]]":
     """The rows of `read_libsvm` as (matrix, labels), one pair per `block_bytes` or little more.
 
@@ -47,51 +51,58 @@ def libsvm_blocks(
     its own highest index. Pipes and compressed files are never held whole; a block is never cut
     within a line, however long.
     """
-    return _unplaced(placed_blocks(path, n_features, dtype, zero_based, block_bytes))
+    blocks = placed_blocks(path, n_features, dtype, zero_based, block_bytes)  # checks now
+    return _scipy_blocks(blocks)
 
 
-def _unplaced(blocks):
+def _scipy_blocks(blocks: Blocks) -> "Iterator[tuple[csr_matrix, np.ndarray]]":
     with contextlib.closing(blocks):
-        for X, labels, _ in blocks:
-            yield X, labels
+        for rows, labels, _ in blocks:
+            yield scipy_rows(rows), labels
+
+
+def checked_blocks(
+    path: Any, zero_based: bool, block_bytes: int = BLOCK_BYTES
+) -> Iterator[tuple[Csr, np.ndarray]]:
+    """`libsvm_blocks` in float64 as kernels read them: what was parsed needs no check."""
+    blocks = placed_blocks(path, None, np.float64, zero_based, block_bytes)
+    with contextlib.closing(blocks):
+        for rows, labels, _ in blocks:
+            yield trust_csr(*rows), labels
 
 
 def placed_blocks(
-    path, n_features, dtype, zero_based, block_bytes, start: Place = START
-) -> "Generator[tuple[csr_matrix, np.ndarray, Place], None, None]":
-    """`libsvm_blocks` from `start` on: (matrix, labels, the place after them)."""
-    dtype = as_precision(dtype)
-    base = _base(zero_based)
-    limit = _limit(n_features, base)
-    size = as_block_bytes(block_bytes)
-    name = display_name(path)
-    texts = _whole_lines(_pieces(path, name, min(size, READ_BYTES), start.offset), size)
-    return _parsed(texts, name, base, limit, n_features, dtype, start)
+    path: Any,
+    n_features: int | None,
+    dtype: Any,
+    zero_based: bool,
+    block_bytes: int,
+    start: Place = START,
+) -> Blocks:
+    """`libsvm_blocks` from `start` on: (rows, labels, the place after them)."""
+    form = form_of(path, n_features, dtype, zero_based)
+    size = whole_number("block_bytes", block_bytes, 1)
+    texts = _whole_lines(_pieces(path, form.name, min(size, READ_BYTES), start.offset), size)
+    return _parse_blocks(texts, form, start)
 
 
-def as_block_bytes(block_bytes) -> int:
-    """A number of bytes, at least one."""
-    whole = isinstance(block_bytes, (int, np.integer)) and not isinstance(block_bytes, bool)
-    if not whole or block_bytes < 1:
-        raise InputError(f"block_bytes must be a whole number of at least 1, got {block_bytes!r}")
-    return int(block_bytes)
-
-
-def _parsed(texts, name, base, limit, n_features, dtype, place):
+def _parse_blocks(texts: Generator[bytearray, None, None], form: Form, place: Place) -> Blocks:
     with contextlib.closing(texts):
         for text in texts:
             view = np.frombuffer(memoryview(text).toreadonly(), dtype=np.uint8)
-            X, labels = _parse_lines(view, name, base, limit, n_features, dtype, place.line)
+            rows, labels = parse_lines(view, form, place.line)
             place = Place(
                 place.offset + len(text), place.line + text.count(b"\n"), place.rows + len(labels)
             )
             if len(labels):
-                yield X, labels, place
+                yield rows, labels, place
     if not place.rows:
-        raise _no_rows(name)
+        raise no_rows(form.name)
 
 
-def _whole_lines(pieces, block_bytes: int) -> Iterator[bytearray]:
+def _whole_lines(
+    pieces: Generator[bytes, None, None], block_bytes: int
+) -> Generator[bytearray, None, None]:
     """The pieces put together and cut at the first line end that makes `block_bytes`: where the
     cuts are depends on the text alone, so that reading on from one finds the others again."""
     block, searched = bytearray(), block_bytes - 1
@@ -111,21 +122,21 @@ def _whole_lines(pieces, block_bytes: int) -> Iterator[bytearray]:
 # ---------------------------------------------------------------- bytes as they come
 
 
-def _pieces(path, name: str, size: int, start: int) -> Iterator[bytes]:
+def _pieces(path: Any, name: str, size: int, start: int) -> Generator[bytes, None, None]:
     """The decompressed bytes of `path` from number `start` on, at most `size` at a time."""
     with contextlib.ExitStack() as stack:
-        with _readable(name):
+        with readable(name):
             source = _opened(path, stack)
             read = _unpacked(source, stack, start)
         while True:
-            with _readable(name):
+            with readable(name):
                 piece = read(size)
             if not piece:
                 return
             yield piece
 
 
-def _opened(path, stack: contextlib.ExitStack):
+def _opened(path: Any, stack: contextlib.ExitStack) -> Any:
     """A binary file; only one that is opened here is closed."""
     if hasattr(path, "read"):
         return path
@@ -134,10 +145,10 @@ def _opened(path, stack: contextlib.ExitStack):
     return stack.enter_context(open(path, "rb", buffering=0))
 
 
-def _unpacked(source, stack: contextlib.ExitStack, start: int) -> Callable[[int], bytes]:
+def _unpacked(source: Any, stack: contextlib.ExitStack, start: int) -> Callable[[int], bytes]:
     """The reading function of what `source` holds, plain or packed, told by its first bytes."""
     joined = _Joined(source)
-    for magic, module in _MAGIC.items():
+    for magic, module in PACKERS.items():
         if joined.start.startswith(magic):
             buffered = stack.enter_context(io.BufferedReader(joined, READ_BYTES))
             packed = stack.enter_context(module.open(buffered))
@@ -158,7 +169,7 @@ def _drop(read: Callable[[int], bytes], size: int) -> None:
         size -= len(piece)
 
 
-def _unpack(packed, size: int, kind: str) -> bytes:
+def _unpack(packed: Any, size: int, kind: str) -> bytes:
     try:
         return packed.read1(size)
     except (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError) as e:
@@ -170,14 +181,14 @@ def _unpack(packed, size: int, kind: str) -> bytes:
 class _Joined(io.RawIOBase):
     """The first bytes of a file, read to look at them, and the rest of it."""
 
-    def __init__(self, source):
+    def __init__(self, source: Any):
         # Not read1 as a rule: of a non-blocking file it may say b"" before the end. A terminal
         # has to be asked once, or two ^D would be needed.
         self.source = source
         interactive = getattr(source, "isatty", bool)() and hasattr(source, "read1")
         self.more = source.read1 if interactive else source.read
         self.start = b""
-        longest = max(map(len, _MAGIC))
+        longest = max(map(len, PACKERS))
         while len(self.start) < longest and (piece := self.fresh(longest - len(self.start))):
             self.start += piece
 
@@ -203,7 +214,7 @@ class _Joined(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer) -> int:
+    def readinto(self, buffer: Any) -> int:
         piece = self.take(len(buffer))
         buffer[: len(piece)] = piece
         return len(piece)

@@ -4,13 +4,12 @@ Nothing in a file is executed and no size in it is believed. Whatever is wrong i
 of one line, ``file:line: what``.
 """
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ..text import decompressed, display_name
+from ..text import display_name, read_bytes
 from .lines import Header, Lines, closing, shown
 from .record import (
     HIGHEST_INDEX,
@@ -62,7 +61,7 @@ def read_model(path: Any) -> ModelRecord:
     """
     name = display_name(path)
     try:
-        return _record(Lines(_bytes_of(path, name), name))
+        return _record(Lines(bytes(read_bytes(path, name)), name))
     except FormatError:
         raise
     except InputError as e:
@@ -71,23 +70,7 @@ def read_model(path: Any) -> ModelRecord:
         raise FormatError(f"{name}: too large to be read ({type(e).__name__})") from None
 
 
-def _bytes_of(path, name: str) -> bytes:
-    try:
-        if hasattr(path, "read"):
-            data = path.read()
-        elif path == "-":
-            data = sys.stdin.buffer.read()
-        else:
-            with open(path, "rb") as f:
-                data = f.read()
-        return bytes(decompressed(data))
-    except OSError as e:
-        raise FormatError(f"{name}: cannot be read: {e.strerror or e}") from None
-    except (EOFError, ValueError, TypeError) as e:
-        raise FormatError(f"{name}: {e}") from None
-
-
-def _record(lines: "Lines") -> ModelRecord:
+def _record(lines: Lines) -> ModelRecord:
     line = lines.next()
     first = (line.split(None, 1) or [b""])[0]
     if first == b"solver_type":

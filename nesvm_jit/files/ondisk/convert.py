@@ -11,13 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...matrix.checks import as_precision
-from ..libsvm.reader import _base, _limit
-from ..libsvm.stream import START, as_block_bytes, placed_blocks
+from ...matrix.checks import whole_number
+from ..libsvm.parse import form_of
+from ..libsvm.stream import BLOCK_BYTES, START, placed_blocks
 from ..text import display_name
 from .workfolder import Done, WorkFolder
-
-BLOCK_BYTES = 32 << 20
 
 
 class Conversion(NamedTuple):
@@ -49,14 +47,16 @@ def convert(
     is false. `progress` is called with a dict (`rows cells text_bytes file`) after every block.
     """
     sources = _sources(paths)
-    dtype = as_precision(dtype)
-    base = _base(zero_based)
-    limit = _limit(n_features, base)
-    block_bytes = as_block_bytes(block_bytes)
+    form = form_of(sources[0], n_features, dtype, zero_based)
+    whole_number("block_bytes", block_bytes, 1)
     display_name(folder)
     inputs = [_identity(source) for source in sources]
-    wanted = None if n_features is None else limit
-    job = {"inputs": inputs, "n_features": wanted, "dtype": dtype.name, "first_index": base}
+    job = {
+        "inputs": inputs,
+        "n_features": form.n_features,
+        "dtype": form.dtype.name,
+        "first_index": form.base,
+    }
     with WorkFolder(folder, job, resumable=None not in inputs) as work:
         resumed = work.begin(resume)
         report = partial(_report, progress, work, sources)
@@ -64,13 +64,13 @@ def convert(
         read = partial(
             placed_blocks,
             n_features=n_features,
-            dtype=dtype,
+            dtype=form.dtype,
             zero_based=zero_based,
             block_bytes=block_bytes,
         )
         _write_all(work, _rows_of(sources, inputs, work.done, read), report)
-        width = work.done.n_cols if wanted is None else wanted
-        header = work.finish(width, dtype, base)
+        width = work.done.n_cols if form.n_features is None else form.n_features
+        header = work.finish(width, form.dtype, form.base)
     nbytes = sum(kind.itemsize * length for kind, length in header.shapes.values())
     return Conversion(header.n_rows, header.n_cols, header.n_cells, nbytes, resumed)
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import FormatError, NesvmError
+from ...matrix.matrix import CsrArrays
 from .. import sealed
 from ..libsvm.stream import START, Place
 from ..text import display_name
@@ -110,7 +111,7 @@ class WorkFolder:
                 _write(self._files["indptr"], np.zeros(1, dtype="<u8"))
         return resumed
 
-    def append(self, file: int, X, labels: np.ndarray, place: Place) -> None:
+    def append(self, file: int, X: CsrArrays, labels: np.ndarray, place: Place) -> None:
         """Write the rows of a block; if it can be resumed from, the journal knows them now."""
         done = self.done
         parts = {
@@ -129,7 +130,7 @@ class WorkFolder:
                 file,
                 place,
                 done.n_rows + len(labels),
-                max(done.n_cols, int(X.shape[1])),
+                max(done.n_cols, X.n_cols),
                 done.n_cells + len(X.data),
                 done.text_bytes + place.offset - before,
             )
