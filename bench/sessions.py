@@ -24,7 +24,7 @@ PAGES = [
     if BLOCK.search(page.read_text())
 ]
 # lines whose numbers another machine, with another BLAS, may print otherwise
-COURSE = re.compile(r"gap|#iter|rounds of|nSV|n support|\d s  ")
+COURSE = re.compile(r"gap|#iter|iterations of|nSV|n support|\d s  ")
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
 

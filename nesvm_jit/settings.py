@@ -1,145 +1,288 @@
-"""What a user may ask of a fit, checked once: the same names in `solve`, `train`, the command line
-and the estimator."""
+"""What can be asked of a fit: the names that may be used, and one table of all settings.
+
+`solve` and `train` make a `Settings` of their keywords. The options of the command line are made
+from the table; tests compare `NESVC` and the documents with it. Nothing heavy is imported: a
+`--help` reads this module too.
+"""
 
 import os
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field, fields
+from numbers import Integral, Rational, Real
+from typing import Any, NamedTuple
 
 from .errors import FormatError, InputError
-from .files.text import display_name
-from .matrix.checks import as_number, boolean, one_of, positive, whole_number
-from .models import MODELS
-from .solvers.accelerated import SCHEDULES
 
+MODELS = ("csvm", "lpsvm", "lssvm")
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
-KERNEL_SOLVERS = {
-    "csvm": ("auto", "nesvm", "homotopy", "newton", "coordinate"),
-    "lpsvm": ("auto", "nesvm", "homotopy", "newton"),
-    "lssvm": ("auto", "nesvm", "homotopy", "newton"),
-}
+MULTICLASS = ("ovo", "ovr")
+LIPSCHITZ = ("paper", "tight")
+SCHEDULES = ("paper", "geometric", "gap")
+STATUSES = ("interrupted", "time_limit", "iteration_limit", "converged")  # the worst first
+
+
+# ---------------------------------------------------------------- checks of one value
+
+
+def one_of(name: str, value: Any, allowed: Any) -> None:
+    """Refuse what is not one of these names."""
+    if not isinstance(value, str) or value not in allowed:
+        raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r:.60}")
+
+
+def positive(name: str, value: Any, zero: bool = False) -> None:
+    """Refuse what is not a finite number above zero (with `zero`: or zero)."""
+    number = _number(value)
+    if number is None or not 0 <= number <= sys.float_info.max or (number == 0 and not zero):
+        shown = f"{value!r:.60}"
+        raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {shown}")
+
+
+def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
+    """A whole number within these limits; booleans are none."""
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        limits = f"from {least}" if most is None else f"from {least} to {most}"
+        raise InputError(f"{name} must be a whole number {limits}, got {value!r:.60}")
+    return int(value)
+
+
+def _number(value: Any) -> int | float | None:
+    """An int or a float, of Python or NumPy, as Python's; of all else, fractions too, None."""
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) and not isinstance(value, Rational) else None
+
+
+class OneOf(NamedTuple):
+    """One of these names."""
+
+    names: tuple[str, ...]
+
+    def check(self, name: str, value: Any) -> None:
+        one_of(name, value, self.names)
+
+
+class Positive(NamedTuple):
+    """A finite number above zero, or zero where that is said."""
+
+    zero: bool = False
+
+    def check(self, name: str, value: Any) -> None:
+        positive(name, value, self.zero)
+
+
+class Whole(NamedTuple):
+    """A whole number of at least this."""
+
+    least: int
+
+    def check(self, name: str, value: Any) -> None:
+        whole_number(name, value, self.least)
+
+
+class YesOrNo(NamedTuple):
+    """True or False, of Python or NumPy."""
+
+    def check(self, name: str, value: Any) -> None:
+        if type(value).__name__ not in ("bool", "bool_"):
+            raise InputError(f"{name} must be True or False, got {value!r:.60}")
+
+
+class Function(NamedTuple):
+    """What can be called."""
+
+    def check(self, name: str, value: Any) -> None:
+        if not callable(value):
+            raise InputError(f"{name} must be a function, got {value!r:.60}")
+
+
+class File(NamedTuple):
+    """The name of a file, which is read again: no stream."""
+
+    def check(self, name: str, value: Any) -> None:
+        if isinstance(value, (str, os.PathLike)) and value not in ("", "-", "/dev/stdout"):
+            return
+        shown = f"{value!r:.60}"
+        if isinstance(value, (str, bytes)) and value and os.fsdecode(value).isprintable():
+            shown = os.fsdecode(value)
+        elif hasattr(value, "read") or hasattr(value, "write"):
+            shown = str(getattr(value, "name", "<file object>"))
+        raise FormatError(f"{name} must be the name of a file, got {shown}")
+
+
+class OfKernel(NamedTuple):
+    """A parameter of a kernel, checked by `kernels.gram.as_spec` where the kernel has it."""
+
+    def check(self, name: str, value: Any) -> None:
+        pass
+
+
+Kind = OneOf | Positive | Whole | YesOrNo | Function | File | OfKernel
+
+
+# ---------------------------------------------------------------- the table
+
+
+def setting(default: Any, kind: Kind, help: str) -> Any:
+    """A row of the table. A setting that is None by default may be None."""
+    return field(default=default, metadata={"kind": kind, "help": help})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Which problem, which solver, when to stop.
-
-    model: csvm ½‖w‖² and hinge, lpsvm ‖w‖₁ and hinge, lssvm ½‖w‖² and square. The bias is free.
-    kernel: linear, poly (γ x·z + coef0)^degree, rbf exp(−γ‖x−z‖²) or precomputed; γ is 1/features
-    by default, "scale" is 1/(features · variance). cache_mb bounds the memory for kernel rows.
-    approx "nystroem" makes of poly and rbf a linear machine over features of `landmarks` rows.
-
-    solver: nesvm (Algorithm 1 at `mu`) and homotopy (Algorithm 2 from `mu_start` to `mu_end`) are
-    the paper's; newton and coordinate work on the same smoothed problem; auto chooses. `nu` is the
-    hinge's own smoothing in lpsvm, `mu` if not given.
-
-    coordinate steps go through the rows in an order drawn by `seed`.
+    """Which problem to solve, by which solver, and when to stop. Checked when it is made.
 
     A run stops when the certified gap reaches `tol`, or when the solver's own rule holds
-    (|ΔF_μ| < epsilon; at `mu_end`), or at a limit, or when the callback, called with a dict every
-    round, returns true, or at Ctrl-C: the best point so far is returned with its certificate.
-
-    checkpoint: a file that the state is saved to every `checkpoint_every` seconds; with `resume`
-    the run goes on from it, to the same result. The callback then ends a run at the end of a round.
-
-    Beyond the paper: lipschitz="tight", restart, strong (momentum from strong convexity, csvm and
-    lssvm without bias), schedule "geometric" or "gap", moving_centre (newton: unless False).
+    (|ΔF_μ| < epsilon; at `mu_end`), or at a limit, or when the callback returns true, or at
+    Ctrl-C: the best point so far is returned with its certificate. With a checkpoint the callback
+    ends a run at the end of an iteration.
     """
 
-    model: str = "csvm"
-    kernel: str = "linear"
-    C: float = 1.0
-    bias: bool = True
-    solver: str = "auto"
-    tol: float = 1e-3
-    gamma: float | str | None = None
-    degree: int = 3
-    coef0: float = 0.0
-    cache_mb: float | None = None
-    approx: str | None = None
-    landmarks: int | None = None  # 1000 with approx
-    mu: float = 5.0
-    nu: float | None = None
-    mu_start: float = 5.0
-    mu_end: float | None = None
-    epsilon: float = 1e-3
-    lipschitz: str | None = None
-    schedule: str | None = None
-    restart: bool | None = None
-    strong: bool = False
-    moving_centre: bool | None = None
-    max_iter: int = 100_000
-    time_limit: float | None = None
-    seed: int = 0
-    callback: Callable[[dict], object] | None = None
-    checkpoint: str | os.PathLike | None = None
-    checkpoint_every: float = 60.0
-    resume: bool = False
+    model: str = setting(
+        "csvm",
+        OneOf(MODELS),
+        "Choose what is minimised: csvm the squared norm and hinge loss, lpsvm the l1 norm and "
+        "hinge loss, lssvm the squared norm and squared loss.",
+    )
+    kernel: str = setting(
+        "linear",
+        OneOf(KERNELS),
+        "Choose the kernel: linear u'v, poly (gamma*u'v + coef0)^degree, rbf exp(-gamma*|u-v|^2), "
+        "or precomputed.",
+    )
+    C: float = setting(
+        1.0, Positive(), "Weigh the loss of the rows by C; a larger C fits them more closely."
+    )
+    bias: bool = setting(True, YesOrNo(), "Train a bias, which is free and not penalised.")
+    solver: str = setting(
+        "auto",
+        OneOf(SOLVERS),
+        "Choose the solver: nesvm and homotopy are the paper's Algorithms 1 and 2, auto takes "
+        "what suits the data.",
+    )
+    tol: float = setting(
+        1e-3, Positive(zero=True), "Stop when the certified relative duality gap is this small."
+    )
+    gamma: float | str | None = setting(
+        None,
+        OfKernel(),
+        "Set gamma of poly and rbf (default: 1/features; scale: 1/(features*variance)).",
+    )
+    degree: int = setting(3, OfKernel(), "Set the degree of poly.")
+    coef0: float = setting(0.0, OfKernel(), "Set the constant of poly, which is not negative.")
+    cache_mb: float | None = setting(
+        None,
+        Positive(),
+        "Use this many MB for rows of the kernel matrix (default: a quarter of the memory).",
+    )
+    approx: str | None = setting(
+        None,
+        OneOf(("nystroem",)),
+        "Approximate poly or rbf by landmarks, which makes the machine a linear one, for many "
+        "rows.",
+    )
+    landmarks: int | None = setting(
+        None, Whole(1), "Draw this many rows as landmarks of the approximation (default: 1000)."
+    )
+    mu: float = setting(5.0, Positive(), "Smooth the loss by this much in nesvm.")
+    nu: float | None = setting(
+        None, Positive(), "Smooth the hinge of lpsvm by this much, other than its norm."
+    )
+    mu_start: float = setting(5.0, Positive(), "Start homotopy at this smoothing.")
+    mu_end: float | None = setting(
+        None, Positive(), "End homotopy at this smoothing (default: 1/100 of the first)."
+    )
+    epsilon: float = setting(
+        1e-3,
+        Positive(zero=True),
+        "Stop nesvm and each stage of homotopy when the smoothed objective changes by less.",
+    )
+    lipschitz: str | None = setting(
+        None,
+        OneOf(LIPSCHITZ),
+        "Choose the step constant of nesvm and homotopy: the paper's (default) or the spectral "
+        "one, which is tight.",
+    )
+    schedule: str | None = setting(
+        None, OneOf(SCHEDULES), "Choose how homotopy lowers the smoothing (default: paper)."
+    )
+    restart: bool | None = setting(
+        None, YesOrNo(), "Forget the momentum when the gradient points against the step."
+    )
+    strong: bool = setting(
+        False, YesOrNo(), "Take the momentum from strong convexity: csvm or lssvm without bias."
+    )
+    moving_centre: bool | None = setting(
+        None, YesOrNo(), "Smooth about the last dual point (default: newton does)."
+    )
+    max_iter: int = setting(
+        100_000, Whole(1), "Stop each sub-problem after this many iterations of its solver."
+    )
+    time_limit: float | None = setting(
+        None, Positive(zero=True), "Stop solving after this many seconds."
+    )
+    seed: int = setting(
+        0, Whole(0), "Draw folds, landmarks and the order of rows in coordinate from this seed."
+    )
+    callback: Callable[[dict[str, Any]], object] | None = setting(  # noqa: RUF009
+        None, Function(), "Call this with a dict at every iteration; a true answer ends the run."
+    )
+    checkpoint: str | os.PathLike[str] | None = setting(  # noqa: RUF009
+        None, File(), "Save the state of training to this file now and then."
+    )
+    checkpoint_every: float = setting(
+        60.0, Positive(), "Save the state after every so many seconds."
+    )
+    resume: bool = setting(
+        False, YesOrNo(), "Go on from the state in the checkpoint, to the same model."
+    )
 
-    def __post_init__(self):
-        one_of("model", self.model, tuple(MODELS))
-        one_of("kernel", self.kernel, KERNELS)
-        one_of("solver", self.solver, SOLVERS)
-        for name in ("bias", "strong", "restart", "moving_centre", "resume"):
-            boolean(name, getattr(self, name), none=name in ("restart", "moving_centre"))
-        for name, allowed in (("lipschitz", ("paper", "tight")), ("schedule", SCHEDULES)):
-            if getattr(self, name) is not None:
-                one_of(name, getattr(self, name), allowed)
-        for name in ("C", "mu", "mu_start", "checkpoint_every"):
-            positive(name, getattr(self, name))
-        for name in ("nu", "mu_end", "cache_mb"):
-            if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
-        for name in ("tol", "epsilon"):
-            positive(name, getattr(self, name), zero=True)
-        if self.time_limit is not None:
-            positive("time_limit", self.time_limit, zero=True)
-        if self.nu is not None and self.model != "lpsvm":
-            raise InputError(f"nu is the hinge's own smoothing in lpsvm, {self.model} has mu alone")
-        if self.callback is not None and not callable(self.callback):
-            raise InputError(f"callback must be a function, got {self.callback!r:.60}")
-        if self.strong and (self.bias or MODELS[self.model].strong_convexity == 0.0):
-            raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
-        if self.checkpoint is not None:
-            require_named_file(self.checkpoint)
-        elif self.resume:
-            raise InputError("resume needs the checkpoint to go on from")
-        whole_number("max_iter", self.max_iter, 1)
-        if self.landmarks is not None:
-            whole_number("landmarks", self.landmarks, 1)
-            if self.approx is None:
-                raise InputError("landmarks are for approx, which must be given too")
-        if self.approx is not None:
-            one_of("approx", self.approx, ("nystroem",))
-            if self.kernel not in ("poly", "rbf"):
-                raise InputError(f"approx is for poly and rbf kernels, got {self.kernel!r}")
-        whole_number("seed", self.seed, 0)
-        if self.kernel != "linear":
-            self._check_kernel()
-        elif self.solver == "coordinate" and self.model == "lpsvm":
+    def __post_init__(self) -> None:
+        for f in _TABLE:
+            value = getattr(self, f.name)
+            if value is not None or f.default is not None:
+                f.metadata["kind"].check(f.name, value)
+        _check_together(self)
+
+    def derive(self, **changes: Any) -> "Settings":
+        """A copy with changes that the package makes itself: they are not checked again."""
+        copy = object.__new__(Settings)
+        copy.__dict__.update(self.__dict__, **changes)
+        return copy
+
+
+_TABLE = fields(Settings)
+
+
+def _check_together(s: Settings) -> None:
+    """Refuse settings that do not go together."""
+    if s.nu is not None and s.model != "lpsvm":
+        raise InputError(f"nu is the hinge's own smoothing in lpsvm, {s.model} has mu alone")
+    if s.strong and (s.bias or s.model == "lpsvm"):
+        raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
+    if s.resume and s.checkpoint is None:
+        raise InputError("resume needs the checkpoint to go on from")
+    if s.landmarks is not None and s.approx is None:
+        raise InputError("landmarks are for approx, which must be given too")
+    if s.approx is not None and s.kernel not in ("poly", "rbf"):
+        raise InputError(f"approx is for poly and rbf kernels, got {s.kernel!r}")
+    if s.kernel != "linear" and isinstance(s.gamma, str):
+        one_of("gamma", s.gamma, ("scale", "auto"))
+    if s.kernel == "poly" and (_number(s.coef0) or 0.0) < 0.0:
+        raise InputError(
+            "coef0 must not be negative: such a polynomial is no kernel and nothing could be "
+            f"certified, got {s.coef0!r:.60}"
+        )
+    if s.solver != "coordinate":
+        return
+    if s.kernel == "linear" or s.approx is not None:  # which is solved as a linear machine
+        if s.model == "lpsvm":
             raise InputError("solver coordinate serves csvm and lssvm, got model 'lpsvm'")
-
-    def _check_kernel(self):
-        if isinstance(self.gamma, str):
-            one_of("gamma", self.gamma, ("scale", "auto"))
-        if self.kernel == "poly" and as_number("coef0", self.coef0) < 0.0:
-            raise InputError(
-                "coef0 must not be negative: such a polynomial is no kernel and nothing could be "
-                f"certified, got {self.coef0!r:.60}"
-            )
-        if self.approx is not None:
-            return  # solved as a linear machine
-        allowed = KERNEL_SOLVERS[self.model]
-        if self.solver not in allowed:
-            raise InputError(
-                f"solver must be one of {', '.join(allowed)} for {self.model} with a kernel, "
-                f"got {self.solver!r}"
-            )
-
-
-def require_named_file(path: Any) -> None:
-    """Refuse what cannot be read again."""
-    name = "-" if path == "-" else display_name(path)
-    if not isinstance(path, (str, os.PathLike)) or path in ("", "-", "/dev/stdout"):
-        raise FormatError(f"checkpoint must be the name of a file, got {name}")
+    elif s.model != "csvm":
+        others = ", ".join(name for name in SOLVERS if name != "coordinate")
+        raise InputError(
+            f"solver must be one of {others} for {s.model} with a kernel, got 'coordinate'"
+        )

@@ -9,7 +9,9 @@ import sys
 import numpy as np
 import pytest
 from nesvm_jit import convert, open_matrix, read_libsvm
-from nesvm_jit.cli.convert import Meter
+from nesvm_jit.cli import progress
+from nesvm_jit.cli.progress import Progress
+from nesvm_jit.cli.words import reading_line
 
 from .commands import command, done, files_in, folder_with, kernel_text, refused
 from .data import blobs
@@ -66,7 +68,7 @@ def test_mistakes_are_one_line_and_write_nothing(here, args, message):
 
 def press_at(monkeypatch, at):
     """Ctrl-C after so many blocks."""
-    shown, calls = Meter.__call__, []
+    shown, calls = Progress.__call__, []
 
     def pressing(self, facts):
         calls.append(facts)
@@ -74,7 +76,7 @@ def press_at(monkeypatch, at):
             os.kill(os.getpid(), signal.SIGINT)
         return shown(self, facts)
 
-    monkeypatch.setattr(Meter, "__call__", pressing)
+    monkeypatch.setattr(Progress, "__call__", pressing)
 
 
 def test_an_interrupted_run_says_that_it_can_go_on(here, monkeypatch, small_text_blocks):
@@ -111,9 +113,9 @@ def test_an_interrupt_with_nothing_to_go_on_from(
 
 def test_a_terminal_shows_rows_and_speed(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setitem(vars(sys.modules[Meter.__module__]), "LATER", 0.0)
-    monkeypatch.setitem(vars(sys.modules[Meter.__module__]), "EVERY", 0.0)
-    with Meter(wanted=True) as meter:
+    monkeypatch.setattr(progress, "LATER", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.0)
+    with Progress(reading_line, wanted=True) as meter:
         for k in range(3):
             meter({"rows": k, "cells": k, "text_bytes": k * 10**6, "file": "a9a"})
     *lines, blank, end = capsys.readouterr().err.split("\r")[1:]
@@ -121,7 +123,7 @@ def test_a_terminal_shows_rows_and_speed(monkeypatch, capsys):
     assert len(lines) == 3
     assert all(re.fullmatch(pattern, line) for line in lines)
     assert blank.strip() == end == ""
-    with Meter(wanted=False) as meter:
+    with Progress(reading_line, wanted=False) as meter:
         meter({"rows": 1, "cells": 1, "text_bytes": 1, "file": "a9a"})
     assert capsys.readouterr().err == ""
 

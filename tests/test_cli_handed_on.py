@@ -1,5 +1,6 @@
 """`train` and `path` beside a library that only notes what it is handed: options, files, lines."""
 
+import contextlib
 import importlib
 import json
 import os
@@ -8,7 +9,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, NesvmError, estimator, load_model, read_libsvm
+from nesvm_jit import InputError, NesvmError, distributed, estimator, load_model, read_libsvm
+from nesvm_jit.cli.progress import Progress
 from nesvm_jit.machine import crossval
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.selection import path as selection
@@ -16,7 +18,10 @@ from nesvm_jit.selection import path as selection
 from .commands import command, data_file, done, kernel_text, refused
 from .made_up import found, machine, problem
 
-FITTING, PATH = (importlib.import_module(f"nesvm_jit.cli.{k}") for k in ("fitting", "path"))
+FITTING, TRAIN, CROSSVAL, PATH = (
+    importlib.import_module(f"nesvm_jit.cli.{name}")
+    for name in ("fitting", "train", "crossval", "path")
+)
 IMPORTED = (
     crossval,
     estimator,
@@ -77,17 +82,17 @@ def fits(monkeypatch):
     return noted
 
 
-def watched(module, monkeypatch):
+def watched(monkeypatch, *modules):
     """Arguments of every Progress of a command."""
     asked = []
-    real = module.Progress
 
-    class Noting(real):
-        def __init__(self, tol, wanted, *more):
-            asked.append((tol, wanted))
-            super().__init__(tol, wanted, *more)
+    class Noting(Progress):
+        def __init__(self, *args):
+            asked.append(args)
+            super().__init__(*args)
 
-    monkeypatch.setattr(module, "Progress", Noting)
+    for module in modules:
+        monkeypatch.setattr(module, "Progress", Noting)
     return asked
 
 
@@ -162,6 +167,8 @@ def test_the_model_is_written_where_it_is_asked_for(here, fits, args, target):
         (["-o", "n", "two", "m"], "the model file is given twice, by MODEL_FILE and --output"),
         (["-v", "2", "--warm-start", "w", "two"], "--warm-start and --folds do not go together"),
         (["-v", "2", "--html", "a", "two"], "--html and --folds do not go together"),
+        (["-v", "2", "--checkpoint", "a", "two"], "--checkpoint and --folds do not go together"),
+        (["-v", "2", "--resume", "two"], "--resume needs the --checkpoint to go on from"),
         (["-"], "MODEL_FILE is required when training from standard input"),
         (["two", "two"], "MODEL_FILE must be another file than the one that is read"),
         (["--html", "two", "two"], "--html must be another file than the one that is read"),
@@ -198,28 +205,51 @@ def test_rows_that_stay_on_disk_have_no_folds_and_no_pages(here, fits, args, ask
     assert fits.asked[0][1] is None
 
 
-def test_a_cluster_reads_every_file(here, monkeypatch):
+@pytest.fixture
+def cluster_fits(monkeypatch):
+    """distributed.train notes its arguments; a client is the arguments it was made with."""
     asked = []
 
-    def fit(*args):
-        asked.append(args)
+    @contextlib.contextmanager
+    def connected(*where):
+        yield ("client of", *where)
+
+    def fit(*args, **given):
+        asked.append((args, given))
         return made()
 
-    monkeypatch.setattr(FITTING, "fit_on_cluster", fit)
+    monkeypatch.setattr(distributed, "connected", connected)
+    monkeypatch.setattr(distributed, "train", fit)
+    return asked
+
+
+@pytest.mark.parametrize("float32", [True, False])
+def test_a_cluster_gets_the_files_and_the_settings(here, cluster_fits, float32):
+    args = [*ARGS[: ARGS.index("-t")], *ARGS[ARGS.index("--solver") : ARGS.index("--approx")]]
+    args += ["--no-bias", "-w1", "2", "-c", "3", "--checkpoint", "state", "--checkpoint-every", "5"]
+    where = ["--dask", "tcp://x", "--features", "9", *["--float32"] * float32]
     (here / "b").write_text("")
     (here / "c").write_text("")
-    where = ("--dask", "tcp://x", "--features", "9", "--float32")
-    done("train", "-q", *where, "-o", "m", "two", "b", "c")
-    ((data, address, workers, features, float32, callback, settings),) = asked
-    assert (data, address, workers, features, float32) == (
-        *(["two", "b", "c"], "tcp://x", None, 9, True),
-    )
-    assert callable(callback)
-    assert settings == {**USUAL, **ALONE}
+    done("train", "-q", *where, *args, "-o", "m", "two", "b", "c")
+    ((data,), given) = cluster_fits.pop()
+    assert data == ["two", "b", "c"]
+    assert given.pop("callback")({"round": 1, "objective": 1.0, "gap": 1.0}) is False
+    kernels = ("kernel", "degree", "coef0", "cache_mb", "approx", "landmarks", "multiclass")
+    assert given == {
+        **{name: value for name, value in GIVEN.items() if name not in kernels},
+        **{"C": 3.0, "checkpoint": "state", "checkpoint_every": 5.0, "resume": False},
+        "client": ("client of", "tcp://x", None),
+        "n_features": 9,
+        "dtype": np.float32 if float32 else np.float64,
+    }
     assert names(here) == ["b", "c", "m", "two"]
+
+
+def test_worker_processes_and_the_model_have_their_usual_names(here, cluster_fits):
     done("train", "-q", "--dask", "local", "--workers", "3", "two")
-    assert asked[1][:3] == (["two"], "local", 3)
-    assert names(here) == ["b", "c", "m", "two", "two.model"]
+    ((data,), given) = cluster_fits.pop()
+    assert (data, given["client"]) == (["two"], ("client of", "local", 3))
+    assert names(here) == ["two", "two.model"]
 
 
 # ---------------------------------------------------------------- train: what is said
@@ -249,7 +279,7 @@ def test_lines_make_room_for_results_on_standard_output(here, fits, target, page
 def test_a_run_that_ended_early_warns_and_an_interrupted_one_has_its_code(here, fits):
     fits.machine = made("iteration_limit", certified=False, gap=0.5)
     outcome = done("train", "two")
-    assert outcome.err == WARNED.format("the limit of rounds was reached")
+    assert outcome.err == WARNED.format("the limit of iterations was reached")
     assert done("train", "-q", "two") == (0, "", "")
     assert done("train", "--json", "two").err == ""
     fits.machine = made("interrupted", certified=False, gap=0.5)
@@ -281,16 +311,20 @@ def test_a_checkpoint_is_removed_when_training_is_done(here, fits, status, quiet
     ("args", "wanted"), [([], True), (["-q"], False), (["--json"], False), (["-v", "2"], True)]
 )
 def test_train_shows_progress_unless_silent(here, fits, monkeypatch, args, wanted):
-    asked = watched(FITTING, monkeypatch)
+    asked = watched(monkeypatch, TRAIN, CROSSVAL)
     done("train", "-e", "0.5", *args, "two")
-    assert asked == [(0.5, wanted)]
+    ((line, shown, ending),) = asked
+    assert shown is wanted
+    assert ending == "ending with the best model found; Ctrl-C again to give it up"
+    row = {"round": 1, "objective": 2.0, "gap": 1.0}
+    assert line(row, row, 1.25) == "round 1  objective 2  gap 1.00e+00 (2 x tolerance)  1.2 s"
 
 
 def test_a_silent_cross_validation_shows_no_progress(here, monkeypatch):
-    asked = watched(FITTING, monkeypatch)
+    asked = watched(monkeypatch, CROSSVAL)
     done("train", "-q", "-v", "2", "two")
     done("train", "--json", "-v", "2", "two")
-    assert asked == [(1e-3, False), (1e-3, False)]
+    assert [wanted for _, wanted, _ in asked] == [False, False]
 
 
 def test_times_of_a_run_are_those_of_its_parts(here, fits, monkeypatch):
@@ -449,7 +483,7 @@ def test_path_reads_data_as_asked(here, searches):
     done("path", "-q", "--stream", "m")
     assert searches.asked[1][0][1] is None
     said = refused("path", "--stream", "--html", "a", "m")
-    assert said == "nesvm-jit: --plot and --html need rows in memory, these stay on disk\n"
+    assert said == "nesvm-jit: --html needs rows in memory, these stay where they are\n"
 
 
 def test_rows_of_a_test_file_get_the_columns_of_the_training_rows(here, searches):
@@ -546,7 +580,7 @@ def test_an_interrupted_path_says_what_it_has_kept(here, searches, kept):
 
 def test_times_of_a_path_have_reading_and_all(here, searches, monkeypatch):
     times = iter([10.0, 11.5, 20.0])
-    monkeypatch.setattr(PATH, "time", SimpleNamespace(perf_counter=lambda: next(times)))
+    monkeypatch.setattr(FITTING, "time", SimpleNamespace(perf_counter=lambda: next(times)))
     assert json.loads(done("path", "--json", "two").out) == {
         "seconds": {"read": 1.5, "total": 10.0}
     }
@@ -554,37 +588,30 @@ def test_times_of_a_path_have_reading_and_all(here, searches, monkeypatch):
 
 @pytest.mark.parametrize(("args", "wanted"), [([], True), (["-q"], False), (["--json"], False)])
 def test_path_shows_progress_unless_silent(here, monkeypatch, args, wanted):
-    asked = watched(PATH, monkeypatch)
+    asked = watched(monkeypatch, PATH)
     done("path", "-e", "0.5", "-c", "1", "-v", "2", *args, "two")
-    assert asked == [(0.5, wanted)]
+    assert [shown for _, shown, _ in asked] == [wanted]
 
 
 def test_the_answer_to_ctrl_c_and_the_line_are_those_of_a_path(here, searches, monkeypatch):
-    handed = []
-
-    class Noting(PATH.Progress):
-        def __init__(self, *args):
-            handed.append(args)
-            super().__init__(*args)
-
-    monkeypatch.setattr(PATH, "Progress", Noting)
+    handed = watched(monkeypatch, PATH)
     done("path", "-q", "two")
-    ((tol, wanted, line, ending),) = handed
-    assert (tol, wanted) == (1e-3, False)
+    ((line, wanted, ending),) = handed
+    assert wanted is False
     assert ending == "ending; the same command will go on from here. Ctrl-C again to end at once"
-    assert line({"gap": 0.0123}, tol, 1.25) == "training on all rows  gap 1.23e-02  1.2 s"
+    assert line({"gap": 0.0123}, {}, 1.25) == "training on all rows  gap 1.23e-02  1.2 s"
     row = {"done": 3, "total": 35, "C": 0.5, "gap": 1.0}
-    assert line(row, tol, 1.25) == "3/35 fits  now C = 0.5  1.2 s"
+    assert line(row, {}, 1.25) == "3/35 problems solved  now C = 0.5  1.2 s"
     row |= {"best_score": 0.87654, "best_C": 2.0}
-    shown = "3/35 fits  now C = 0.5  best so far 0.8765 at C = 2  1.2 s"
-    assert line(row, tol, 1.25) == shown
+    shown = "3/35 problems solved  now C = 0.5  best so far 0.8765 at C = 2  1.2 s"
+    assert line(row, {}, 1.25) == shown
 
 
 def test_what_was_resumed_or_left_alone_is_said(here, searches, monkeypatch):
-    monkeypatch.setattr("nesvm_jit.selection.lines.table_lines", lambda result: ["table"])
-    monkeypatch.setattr("nesvm_jit.selection.lines.choice_lines", lambda result: ["choice"])
-    monkeypatch.setattr("nesvm_jit.selection.lines.warnings", lambda result: ["warning: w"])
-    monkeypatch.setattr("nesvm_jit.selection.lines.judged_line", lambda facts: f"judged {facts}")
+    monkeypatch.setattr("nesvm_jit.cli.words.table_lines", lambda result: ["table"])
+    monkeypatch.setattr("nesvm_jit.cli.words.choice_lines", lambda result: ["choice"])
+    monkeypatch.setattr("nesvm_jit.cli.words.path_warnings", lambda result: ["warning: w"])
+    monkeypatch.setattr("nesvm_jit.cli.words.judged_line", lambda facts: f"judged {facts}")
     searches.result = Chosen(
         machine=made(),
         seconds={},

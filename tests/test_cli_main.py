@@ -361,7 +361,7 @@ def test_convert_hands_its_options_on(converting, args, features, dtype, resume)
 
 
 def test_convert_as_json(converting, monkeypatch):
-    ticking(CONVERT, monkeypatch, 10.0, 10.0, 10.1, 11.23456789)
+    ticking(CONVERT, monkeypatch, 10.0, 11.23456789)
     assert json.loads(done("convert", "--json", "a", "m").out) == {
         **{"n_samples": 5, "n_features": 4, "n_cells": 9, "bytes": 1_260_000},
         **{"seconds": 1.234568, "resumed": True},

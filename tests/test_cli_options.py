@@ -6,10 +6,9 @@ import stat
 import warnings
 
 import click
-import numpy as np
 import pytest
 from nesvm_jit import cli
-from nesvm_jit.cli import fitting, options, outputs
+from nesvm_jit.cli import checkpoints, cluster, options, outputs
 from nesvm_jit.errors import NesvmError
 
 from .commands import command, data_file, done
@@ -18,7 +17,7 @@ from .made_up import found, machine
 TAKES = {
     **{"model": "[csvm|lpsvm|lssvm]", "kernel": "[linear|poly|rbf|precomputed]"},
     **{"degree": "INTEGER", "coef0": "FLOAT", "cache_mb": "FLOAT", "approx": "[nystroem]"},
-    **{"landmarks": "M", "gamma": "FLOAT|SCALE", "cost": "FLOAT", "liblinear_bias": "FLOAT"},
+    **{"landmarks": "M", "gamma": "FLOAT|SCALE", "C": "FLOAT", "liblinear_bias": "FLOAT"},
     **{"weights": "LABEL WEIGHT", "multiclass": "[ovo|ovr]", "probability": "INTEGER RANGE"},
     **{"solver": "[auto|nesvm|homotopy|newton|coordinate]", "tol": "FLOAT", "mu": "FLOAT"},
     **{"mu_start": "FLOAT", "mu_end": "FLOAT", "epsilon": "FLOAT", "lipschitz": "[paper|tight]"},
@@ -33,7 +32,7 @@ FLAGS = {
     *("bias", "resume", "float32", "stream", "quiet", "as_json", "fresh", "scores"),
 }
 SHOWN = {
-    *("model", "kernel", "degree", "coef0", "cost", "bias", "probability", "solver", "tol", "mu"),
+    *("model", "kernel", "degree", "coef0", "C", "bias", "probability", "solver", "tol", "mu"),
     *("mu_start", "epsilon", "max_iter", "seed", "checkpoint_every", "costs", "repeats"),
     *("scoring", "rule"),
 }
@@ -92,7 +91,7 @@ def test_numbers_are_read_as_numbers():
         "8",
     ]
     given = cli.command.commands["train"].make_context("train", [*args, "file"]).params
-    names = ("landmarks", "features", "time_limit", "weights", "degree", "coef0", "cost", "tol")
+    names = ("landmarks", "features", "time_limit", "weights", "degree", "coef0", "C", "tol")
     names += ("mu", "cache_mb", "mu_end", "liblinear_bias", "checkpoint_every", "seed")
     assert repr([given[name] for name in names]) == (
         "[3, 4, 5.0, ((1.0, 2.0), (-1.0, 3.0)), 2, 1.0, 4.0, 0.0, 1.0, 9.0, 1.0, 1.0, 7.0, 8]"
@@ -120,7 +119,7 @@ def test_the_defaults_of_path_are_its_own():
         *("1e-3:1e3:7", None, 5, 1, "accuracy", "best", None, None)
     ]
     given = cli.command.commands["train"].make_context("train", ["file"]).params
-    assert (given["checkpoint_every"], given["cost"], given["folds"]) == (60.0, 1.0, None)
+    assert (given["checkpoint_every"], given["C"], given["folds"]) == (60.0, 1.0, None)
     assert (given["model_file"], given["more"]) == (None, ())
 
 
@@ -159,15 +158,15 @@ GIVEN = {
 )
 def test_what_every_fit_takes(bias, letter, expected):
     given = {**GIVEN, "bias": bias, "liblinear_bias": letter, "weights": ()}
-    assert options.fit_options(given) == {**GIVEN, "bias": expected, "class_weight": None}
-    weighed = options.fit_options({**given, "weights": ((1.0, 2.0), (-1.0, 0.5))})
+    assert options.fit_keywords(given) == {**GIVEN, "bias": expected, "class_weight": None}
+    weighed = options.fit_keywords({**given, "weights": ((1.0, 2.0), (-1.0, 0.5))})
     assert weighed["class_weight"] == {1.0: 2.0, -1.0: 0.5}
 
 
 def test_what_training_takes_besides():
     given = {**GIVEN, "bias": True, "liblinear_bias": None, "weights": ()}
     more = {"checkpoint": "file", "checkpoint_every": 5.0, "resume": True, "gamma": "scale"}
-    found_ = options.training_options({**given, **more, "cost": 3.0, "probability": 1})
+    found_ = options.fit_keywords({**given, **more, "C": 3.0, "probability": 1})
     assert found_ == {
         **{**GIVEN, "bias": True, "class_weight": None, "C": 3.0, "probability": True, **more}
     }
@@ -182,7 +181,7 @@ def test_a_width_is_a_number_or_a_word(value, found_):
 
 def test_json_has_no_numbers_that_json_lacks(capsys):
     nested = {"a": [1.0, float("inf"), (float("nan"), 2)], "b": {"c": -float("inf")}, "d": "inf"}
-    options.print_json(nested)
+    outputs.print_json(nested)
     assert (
         capsys.readouterr().out == '{"a": [1.0, null, [null, 2]], "b": {"c": null}, "d": "inf"}\n'
     )
@@ -207,10 +206,10 @@ def test_a_file_that_is_read_is_not_written_over(here, path, inputs, same):
     (here / "folder").mkdir()
     if same:
         with pytest.raises(click.UsageError) as e:
-            options.require_another_file("RESULT", path, *inputs)
+            outputs.require_another_file("RESULT", path, inputs)
         assert e.value.message == "RESULT must be another file than the one that is read"
     else:
-        assert options.require_another_file("RESULT", path, *inputs) is None
+        assert outputs.require_another_file("RESULT", path, inputs) is None
 
 
 # ---------------------------------------------------------------- files to be written
@@ -232,14 +231,14 @@ def test_a_file_that_is_read_is_not_written_over(here, path, inputs, same):
 def test_files_are_refused_before_the_work_begins(here, results, pages, as_json, message):
     (here / "old").write_text("")
     with pytest.raises(click.UsageError) as e:
-        outputs.check(results, pages, ["two", None, "old"], as_json)
+        outputs.check(results, pages, ["two", "old"], as_json)
     assert e.value.message.startswith(message)
 
 
 def test_files_that_can_be_written_are_not_refused(here):
-    outputs.check({"MODEL": "-"}, {"html": "a"}, ["two", None], False)
+    outputs.check({"MODEL": "-"}, {"html": "a"}, ["two"], False)
     outputs.check({"MODEL": "m"}, {"html": "-"}, ["two"], False)
-    outputs.check({}, {"html": "/dev/null", "trace": "/dev/null"}, [None], True)
+    outputs.check({}, {"html": "/dev/null", "trace": "/dev/null"}, [], True)
     assert outputs.check({}, {}, [], True) is None
 
 
@@ -345,77 +344,43 @@ LOCAL = {
 )
 def test_what_a_cluster_cannot_do_is_refused(settings, given, message):
     if message is None:
-        assert fitting.require_distributable({**LOCAL, **settings}, given) is None
+        assert cluster.require_distributable({**LOCAL, **settings}, given) is None
     else:
         with pytest.raises(click.UsageError) as e:
-            fitting.require_distributable({**LOCAL, **settings}, given)
+            cluster.require_distributable({**LOCAL, **settings}, given)
         assert e.value.message == message
 
 
-@pytest.mark.parametrize("float32", [True, False])
-def test_a_cluster_gets_the_files_and_the_settings(monkeypatch, float32):
-    import contextlib
-
-    from nesvm_jit import distributed
-
-    asked = []
-
-    @contextlib.contextmanager
-    def connected(*where):
-        yield ("client of", *where)
-
-    monkeypatch.setattr(distributed, "connected", connected)
-    monkeypatch.setattr(distributed, "train", lambda *a, **k: asked.append((a, k)) or "machine")
-    kept = [
-        *("model", "C", "bias", "solver", "tol", "mu", "mu_start", "mu_end", "epsilon"),
-        *("lipschitz", "max_iter", "time_limit", "seed", "checkpoint", "checkpoint_every"),
-        *("resume", "class_weight"),
-    ]
-    settings = {name: f"a {name}" for name in [*kept, "kernel", "gamma"]}
-    got = fitting.fit_on_cluster(["a", "b"], "local", 3, 9, float32, "callback", settings)
-    assert got == "machine"
-    ((args, given),) = asked
-    assert args == (["a", "b"],)
-    assert given == {
-        **{name: f"a {name}" for name in kept},
-        "client": ("client of", "local", 3),
-        "n_features": 9,
-        "dtype": np.float32 if float32 else np.float64,
-        "callback": "callback",
-    }
-
-
 @pytest.mark.parametrize(
-    ("settings", "folds", "message"),
+    ("settings", "message"),
     [
-        ({"checkpoint": None, "resume": True}, None, "--resume needs the --checkpoint to go on"),
-        ({"checkpoint": "c"}, 3, "--checkpoint and --folds do not go together"),
-        ({"checkpoint": "two"}, None, "--checkpoint must be another file than the one that is"),
-        ({"checkpoint": "./m"}, None, "--checkpoint must be another file than those that are"),
-        ({"checkpoint": "no/c"}, None, "no/c: cannot be written: no such folder"),
-        ({"checkpoint": "old"}, None, "old: "),
-        ({"checkpoint": "none", "resume": True}, None, "none: "),
-        ({"checkpoint": None}, 3, None),
-        ({"checkpoint": "c"}, None, None),
+        ({"checkpoint": None, "resume": True}, "--resume needs the --checkpoint to go on"),
+        ({"checkpoint": "two"}, "--checkpoint must be another file than the one that is"),
+        ({"checkpoint": "./m"}, "--checkpoint must be another file than those that are"),
+        ({"checkpoint": "no/c"}, "no/c: cannot be written: no such folder"),
+        ({"checkpoint": "old"}, "old: "),
+        ({"checkpoint": "none", "resume": True}, "none: "),
+        ({"checkpoint": None}, None),
+        ({"checkpoint": "c"}, None),
     ],
 )
-def test_checkpoints_that_could_not_be_used_are_refused(here, settings, folds, message):
+def test_checkpoints_that_could_not_be_used_are_refused(here, settings, message):
     (here / "old").write_text("something else")
     settings = {"resume": False, **settings}
     if message is None:
-        assert fitting.require_usable_checkpoint(settings, ["two", None], ["m"], folds) is None
+        assert checkpoints.require_usable(settings, ["two"], ["m"]) is None
     else:
         with pytest.raises((click.UsageError, NesvmError)) as e:
-            fitting.require_usable_checkpoint(settings, ["two", None], ["m"], folds)
+            checkpoints.require_usable(settings, ["two"], ["m"])
         assert getattr(e.value, "message", str(e.value)).startswith(message)
 
 
 def test_warnings_of_a_fit_with_a_checkpoint_are_lines(capsys):
-    with fitting.checkpointing("state"):
+    with checkpoints.announced("state"):
         warnings.simplefilter("always")
         warnings.warn("disk is full", stacklevel=1)
     assert capsys.readouterr().err == "nesvm-jit: warning: disk is full\n"
-    with pytest.warns(UserWarning, match="disk is full"), fitting.checkpointing(None):
+    with pytest.warns(UserWarning, match="disk is full"), checkpoints.announced(None):
         warnings.warn("disk is full", stacklevel=1)
     assert capsys.readouterr().err == ""
 
@@ -423,7 +388,7 @@ def test_warnings_of_a_fit_with_a_checkpoint_are_lines(capsys):
 def test_ctrl_c_in_a_fit_says_how_to_go_on():
     said = {}
     for checkpoint in ("a\nb", None):
-        with pytest.raises(KeyboardInterrupt) as e, fitting.checkpointing(checkpoint):
+        with pytest.raises(KeyboardInterrupt) as e, checkpoints.announced(checkpoint):
             raise KeyboardInterrupt("other")
         said[checkpoint] = e.value.args
     assert said == {
@@ -433,17 +398,17 @@ def test_ctrl_c_in_a_fit_says_how_to_go_on():
 
 
 def test_a_run_that_met_its_limit_needs_a_higher_one():
-    more = fitting.how_to_go_on("state", "time_limit")
+    more = checkpoints.how_to_go_on("state", "time_limit")
     assert more == "the same command with --resume and a higher limit goes on from state"
-    assert fitting.how_to_go_on("state", "interrupted") == fitting.how_to_go_on("state")
-    assert fitting.how_to_go_on("state") == "the same command with --resume goes on from state"
+    assert checkpoints.how_to_go_on("state", "interrupted") == checkpoints.how_to_go_on("state")
+    assert checkpoints.how_to_go_on("state") == "the same command with --resume goes on from state"
 
 
 def test_a_checkpoint_is_removed_if_it_is_there(here):
     (here / "state").write_text("")
-    fitting.remove_checkpoint("state")
+    checkpoints.remove("state")
     assert not (here / "state").exists()
-    fitting.remove_checkpoint("state")
+    checkpoints.remove("state")
 
 
 def test_completion_is_for_the_shells_that_are_named():

@@ -194,7 +194,7 @@ def test_info_shows_the_model_and_its_certificate(here):
     for line in ("kernel           poly", "classes          3 1 2", "degree           2"):
         assert line in out.splitlines()
     assert re.search(r"^certified gap    \d\.\d{3}e-\d\d$", out, re.M)
-    assert out.count("rounds of coordinate, converged") == 3
+    assert out.count("iterations of coordinate, converged") == 3
     facts = json.loads(done("info", "--json", "three.model").out)
     assert facts["classes"] == [3, 1, 2]
     assert len(facts["problems"]) == 3

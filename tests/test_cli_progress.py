@@ -6,18 +6,26 @@ import os
 import signal
 import sys
 import threading
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 from nesvm_jit.cli import progress
-from nesvm_jit.cli.convert import Meter
-from nesvm_jit.cli.progress import Progress
+from nesvm_jit.cli.progress import ENDING, Progress
+from nesvm_jit.cli.words import fit_line, reading_line
 
 from .commands import command
 
 ROW = {"round": 3, "objective": 1.23456789, "gap": 0.0123}
 LONG = "x" * 200
-MODULES = (progress, sys.modules["nesvm_jit.cli.convert"])
+
+
+def fit_progress(tol=1e-3, wanted=True, line=None, ending=ENDING):
+    return Progress(line or partial(fit_line, tol=tol), wanted, ending)
+
+
+def meter(wanted=True):
+    return Progress(reading_line, wanted)
 
 
 class Terminal(io.StringIO):
@@ -42,8 +50,7 @@ def terminal(monkeypatch):
     """Standard error: a terminal that the test makes as wide as it likes."""
     shown = Terminal()
     shown.columns = 120
-    for module in MODULES:
-        monkeypatch.setattr(module, "sys", SimpleNamespace(stderr=shown))
+    monkeypatch.setattr(progress, "sys", SimpleNamespace(stderr=shown))
 
     def size(fd):
         assert fd == 77
@@ -58,8 +65,7 @@ def terminal(monkeypatch):
 @pytest.fixture
 def clock(monkeypatch):
     now = SimpleNamespace(seconds=0.0)
-    for module in MODULES:
-        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now.seconds))
+    monkeypatch.setattr(progress, "time", SimpleNamespace(perf_counter=lambda: now.seconds))
     return now
 
 
@@ -85,7 +91,7 @@ def timers():
 
 
 def test_rounds_are_shown_after_half_a_second_and_ten_times_a_second(terminal, clock):
-    with Progress(1e-3, wanted=True) as callback:
+    with fit_progress() as callback:
         for seconds, round_, shown in (
             (0.49, 3, False),
             (0.5, 4, True),
@@ -112,7 +118,7 @@ def test_rounds_are_shown_after_half_a_second_and_ten_times_a_second(terminal, c
     ],
 )
 def test_a_line_says_which_problem_and_how_far_from_the_tolerance(terminal, clock, row, tol, line):
-    with Progress(tol, wanted=True) as callback:
+    with fit_progress(tol) as callback:
         clock.seconds = 1.0
         callback({**ROW, **row})
         assert new(terminal).startswith("\r" + line.format("objective 1.23457  "))
@@ -120,7 +126,7 @@ def test_a_line_says_which_problem_and_how_far_from_the_tolerance(terminal, cloc
 
 def test_a_shorter_line_writes_over_a_longer_one_and_the_end_leaves_nothing(terminal, clock):
     texts = iter(["longer", "short", "longest"])
-    with Progress(1e-3, True, lambda *_: next(texts)) as callback:
+    with fit_progress(line=lambda *_: next(texts)) as callback:
         for seconds, expected in ((1.0, "\rlonger"), (2.0, "\rshort "), (3.0, "\rlongest")):
             clock.seconds = seconds
             callback(ROW)
@@ -132,7 +138,7 @@ def test_a_shorter_line_writes_over_a_longer_one_and_the_end_leaves_nothing(term
 
 
 def test_what_was_never_shown_is_not_wiped_away(terminal, clock):
-    with Progress(1e-3, wanted=True) as callback:
+    with fit_progress() as callback:
         callback(ROW)
     assert new(terminal) == ""
 
@@ -146,35 +152,35 @@ def test_what_was_never_shown_is_not_wiped_away(terminal, clock):
 )
 def test_a_line_is_a_column_narrower_than_the_terminal(terminal, clock, columns, width):
     terminal.columns = columns
-    with Progress(1e-3, True, lambda *_: LONG) as callback:
+    with fit_progress(line=lambda *_: LONG) as callback:
         clock.seconds = 1.0
         callback(ROW)
         assert new(terminal) == "\r" + "x" * width
-    with Meter(wanted=True) as meter:
+    with meter() as show:
         clock.seconds = 2.0
-        meter({"rows": 1, "text_bytes": 1, "file": LONG})
+        show({"rows": 1, "text_bytes": 1, "file": LONG})
         clock.seconds = 3.0
-        meter({"rows": 1, "text_bytes": 1, "file": LONG})
+        show({"rows": 1, "text_bytes": 1, "file": LONG})
         shown = new(terminal).split("\r")[-1]
         assert len(shown) == width
         assert "1 rows  0 MB of text  0 MB/s  xxx".startswith(shown[:30])
 
 
-@pytest.mark.parametrize(("tol", "handed"), [(0.5, (ROW, 0.5, 1.5)), (1e-3, (ROW, 1e-3, 1.5))])
-def test_a_line_of_another_kind_gets_row_tolerance_and_seconds(terminal, clock, tol, handed):
+def test_a_line_gets_the_row_the_first_row_and_the_seconds(terminal, clock):
     got = []
     clock.seconds = 10.0
-    with Progress(tol, True, lambda *a: got.append(a) or "line") as callback:
-        clock.seconds = 11.5
+    with Progress(lambda *a: got.append(a) or "line", True) as callback:
         callback(ROW)
-    assert got == [handed]
+        clock.seconds = 11.5
+        callback({"second": 2})
+    assert got == [({"second": 2}, ROW, 1.5)]
 
 
 # ---------------------------------------------------------------- the first round
 
 
 def test_two_seconds_without_a_round_are_explained_by_a_thread_that_holds_nothing_up(terminal):
-    with Progress(1e-3, wanted=True) as callback:
+    with fit_progress() as callback:
         (timer,) = timers()
         assert timer.interval == 2.0
         assert timer.daemon
@@ -183,13 +189,18 @@ def test_two_seconds_without_a_round_are_explained_by_a_thread_that_holds_nothin
         assert new(terminal) == f"\r{said}"
         callback(ROW)
         assert timer.finished.is_set()
-    with Progress(1e-3, wanted=True):
+    with fit_progress():
         (timer,) = timers()
     assert timer.finished.is_set()
 
 
+def test_only_fits_explain_that_they_compile(terminal):
+    with meter():
+        assert timers() == []
+
+
 def test_nothing_waits_where_nothing_is_shown(terminal):
-    with Progress(1e-3, wanted=False):
+    with fit_progress(wanted=False):
         assert timers() == []
 
 
@@ -198,7 +209,7 @@ def test_nothing_waits_where_nothing_is_shown(terminal):
 
 def test_ctrl_c_is_answered_once_and_ends_the_rounds(terminal, clock):
     before = signal.getsignal(signal.SIGINT)
-    with Progress(1e-3, wanted=True) as callback:
+    with fit_progress() as callback:
         (timer,) = timers()
         os.kill(os.getpid(), signal.SIGINT)
         ending = "ending with the best model found; Ctrl-C again to give it up"
@@ -211,7 +222,7 @@ def test_ctrl_c_is_answered_once_and_ends_the_rounds(terminal, clock):
 
 
 def test_the_answer_may_be_another_one(terminal):
-    with Progress(1e-3, True, None, "ending soon"):
+    with fit_progress(ending="ending soon"):
         os.kill(os.getpid(), signal.SIGINT)
         assert new(terminal) == "\rending soon"
 
@@ -228,7 +239,7 @@ def test_the_second_ctrl_c_ends_the_program(terminal, monkeypatch, wanted, close
 
     monkeypatch.setattr(os, "write", write)
     monkeypatch.setattr(os, "_exit", lambda code: said.append(code))
-    with Progress(1e-3, wanted):
+    with fit_progress(wanted=wanted):
         os.kill(os.getpid(), signal.SIGINT)
         assert said == []
         assert bool(new(terminal)) == wanted
@@ -240,7 +251,7 @@ def test_ctrl_c_in_the_middle_of_a_line_says_nothing(terminal, monkeypatch):
     def busy(_):
         raise RuntimeError("reentrant call")
 
-    with Progress(1e-3, wanted=True) as callback:
+    with fit_progress() as callback:
         with monkeypatch.context() as patch:
             patch.setattr(terminal, "write", busy, raising=False)
             os.kill(os.getpid(), signal.SIGINT)
@@ -252,7 +263,7 @@ def test_a_fit_in_another_thread_leaves_signals_alone(terminal, clock):
     found = []
 
     def fit():
-        with Progress(1e-3, wanted=True) as callback:
+        with fit_progress() as callback:
             clock.seconds = 1.0
             found.append(callback(ROW))
             found.append(signal.getsignal(signal.SIGINT))
@@ -268,7 +279,7 @@ def test_a_fit_in_another_thread_leaves_signals_alone(terminal, clock):
 
 
 def test_speed_is_of_what_this_run_has_read(terminal, clock):
-    with Meter(wanted=True) as meter:
+    with meter() as show:
         for seconds, rows, megabytes, expected in (
             (0.25, 5, 100, ""),
             (0.5, 10, 110, "\r10 rows  110 MB of text  20 MB/s  a9a"),
@@ -277,28 +288,28 @@ def test_speed_is_of_what_this_run_has_read(terminal, clock):
             (2.0, 20, 104, "\r20 rows  104 MB of text  2 MB/s  a9a  "),
         ):
             clock.seconds = seconds
-            meter({"rows": rows, "text_bytes": megabytes * 10**6, "file": "a9a"})
+            show({"rows": rows, "text_bytes": megabytes * 10**6, "file": "a9a"})
             assert new(terminal) == expected
     assert new(terminal) == "\r" + " " * len("20 rows  104 MB of text  2 MB/s  a9a") + "\r"
 
 
 def test_a_meter_that_showed_nothing_leaves_nothing(terminal, clock):
-    with Meter(wanted=True) as meter:
-        meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
-    with Meter(wanted=False) as meter:
+    with meter() as show:
+        show({"rows": 1, "text_bytes": 1, "file": "a9a"})
+    with meter(False) as show:
         clock.seconds = 9.0
-        meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
+        show({"rows": 1, "text_bytes": 1, "file": "a9a"})
     assert new(terminal) == ""
 
 
 def test_ctrl_c_that_the_compiler_swallows_ends_the_next_block():
     before = signal.getsignal(signal.SIGINT)
-    with Meter(wanted=False) as meter:
-        meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
+    with meter(False) as show:
+        show({"rows": 1, "text_bytes": 1, "file": "a9a"})
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
         with pytest.raises(KeyboardInterrupt):
-            meter({"rows": 1, "text_bytes": 1, "file": "a9a"})
+            show({"rows": 1, "text_bytes": 1, "file": "a9a"})
     assert signal.getsignal(signal.SIGINT) is before
 
 
@@ -309,12 +320,12 @@ def test_ctrl_c_that_the_compiler_swallows_ends_the_next_block():
 def test_convert_shows_progress_unless_silent(tmp_path, monkeypatch, args, wanted):
     asked = []
 
-    class Noting(Meter):
-        def __init__(self, wanted):
-            asked.append(wanted)
-            super().__init__(wanted)
+    class Noting(Progress):
+        def __init__(self, line, wanted):
+            asked.append((line, wanted))
+            super().__init__(line, wanted)
 
-    monkeypatch.setattr(MODULES[1], "Meter", Noting)
+    monkeypatch.setattr(sys.modules["nesvm_jit.cli.convert"], "Progress", Noting)
     (tmp_path / "two").write_text("1 1:1\n-1 1:2\n")
     assert command("convert", *args, tmp_path / "two", tmp_path / "m").code == 0
-    assert asked == [wanted]
+    assert asked == [(reading_line, wanted)]

@@ -15,7 +15,7 @@ import time
 
 import pytest
 from nesvm_jit.cli import progress
-from nesvm_jit.cli.progress import Progress
+from nesvm_jit.cli.progress import ENDING, Progress
 
 from .commands import ENDLESS, command, done, files_in, folder_with, kernel_text, refused
 from .data import blobs
@@ -122,7 +122,7 @@ def test_json_prints_nothing_else(here):
 @pytest.mark.parametrize(
     ("args", "why"),
     [
-        (["--max-iter", "1"], "the limit of rounds was reached"),
+        (["--max-iter", "1"], "the limit of iterations was reached"),
         (["--time-limit", "0"], "the time limit was reached"),
         (["--solver", "nesvm"], "the solver's own stopping rule was reached"),
     ],
@@ -415,7 +415,7 @@ def test_a_long_wait_for_the_first_round_is_explained(monkeypatch):
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "WAITING", 0.01)
-    with Progress(1e-3, wanted=True) as callback:
+    with Progress(lambda *_: "line", True, ENDING) as callback:
         until = time.perf_counter() + 10
         while "compiles" not in shown.getvalue() and time.perf_counter() < until:
             time.sleep(0.01)
@@ -431,6 +431,6 @@ def test_nothing_is_shown_where_nobody_looks(monkeypatch, wanted):
     shown = io.StringIO() if wanted else Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(progress, "LATER", 0.0)
-    with Progress(1e-3, wanted) as callback:
+    with Progress(lambda *_: "line", wanted, ENDING) as callback:
         callback({"round": 1, "objective": 1.0, "gap": 0.5})
     assert shown.getvalue() == ""

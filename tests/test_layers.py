@@ -11,8 +11,8 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "nesvm_jit"
 # From the cellar up: a module imports from its own room or from one above it in this list.
 ROOMS = (
-    *("errors", "jit", "matrix", "numerics", "kernels", "files", "models", "problems", "solvers"),
-    *("settings", "checkpoint", "binary", "machine", "selection", "distributed", "pages"),
+    *("errors", "settings", "jit", "matrix", "numerics", "kernels", "files", "models", "problems"),
+    *("solvers", "checkpoint", "binary", "machine", "selection", "distributed", "pages"),
     *("estimator", "cli", "__main__"),
 )
 COMPILERS = {"numba", "llvmlite"}
@@ -22,8 +22,9 @@ MAY_LEND_PRIVATE_NAMES = {"kernels"}
 # Where imports inside functions delay what is heavy: commands import what they do only when asked.
 MAY_DELAY_IMPORTS = {
     *("__main__.py", "files/model/rows.py"),
-    *(f"cli/{name}.py" for name in ("warmup", "path", "outputs", "fitting", "predict", "convert")),
-    *(f"cli/{name}.py" for name in ("options", "info", "train")),
+    *(f"cli/{name}.py" for name in ("checkpoints", "cluster", "convert", "crossval", "fitting")),
+    *(f"cli/{name}.py" for name in ("info", "options", "outputs", "path", "predict", "train")),
+    "cli/warmup.py",
 }
 MAKERS = {
     *("kernel", "exact_kernel", "loop", "exact_loop"),

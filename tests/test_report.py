@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from nesvm_jit.cli import words
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import facts as report
 from nesvm_jit.machine.machine import Machine
@@ -16,13 +17,14 @@ from .made_up import SECONDS, machine, problem
 
 
 def hints(X):
-    return list(report.scaling_hints(X))
+    uneven = report.uneven_features(X)
+    return [] if uneven is None else [words.scaling_hint(*uneven)]
 
 
 def hint(low, high):
     return [
-        f"features reach from {low} to {high}; scaled to [0, 1] or [-1, 1] they usually train "
-        "faster and predict better"
+        f"hint: features reach from {low} to {high}; scaled to [0, 1] or [-1, 1] they usually "
+        "train faster and predict better"
     ]
 
 
@@ -139,7 +141,7 @@ def test_two_problems_are_several():
     made = machine(np.ones((2, 3)), None, [problem([5]), problem([7])], classes=(5, 7, 9))
     facts = report.training(made, "auto", {})
     assert len(facts["problems"]) == 2
-    assert len(list(report.training_lines(made, facts))) == 6
+    assert len(list(words.training_lines(facts))) == 6
 
 
 def test_facts_of_landmarks_are_handed_on():
@@ -150,14 +152,14 @@ def test_facts_of_landmarks_are_handed_on():
 def test_lines_of_a_run():
     made = machine([[1.0]], None)
     facts = report.training(made, "auto", {})
-    assert list(report.training_lines(made, facts)) == [
+    assert list(words.training_lines(facts)) == [
         "optimization finished, #iter = 7",
         "Objective value = 4.000000",
         "nSV = 3",
         "Certified gap = 2.500e-01",
     ]
     made = machine([[1.0]], None, extra={"approx": {"landmarks": 9}})
-    lines = list(report.training_lines(made, report.training(made, "auto", {})))
+    lines = list(words.training_lines(report.training(made, "auto", {})))
     assert lines[3] == "Approximation = nystroem, 9 landmarks; the gap is of that problem"
     assert len(lines) == 5
 
@@ -165,7 +167,7 @@ def test_lines_of_a_run():
 def test_lines_of_several_problems():
     made = three()
     made.problems[2]["classes"] = [5, 9]
-    lines = list(report.training_lines(made, report.training(made, "auto", {})))
+    lines = list(words.training_lines(report.training(made, "auto", {})))
     assert lines[:3] == [
         "class 5 against the rest: #iter = 7, objective = 1.000000, nSV = 3, gap = 5.00e-01",
         "class 7 against the rest: #iter = 10, objective = 4.000000, nSV = 3, gap = 2.50e-01",
@@ -179,16 +181,16 @@ def test_lines_of_several_problems():
     [
         ("interrupted", "interrupted; the best model found was kept"),
         ("time_limit", "the time limit was reached"),
-        ("iteration_limit", "the limit of rounds was reached"),
+        ("iteration_limit", "the limit of iterations was reached"),
         ("converged", "the solver's own stopping rule was reached"),
     ],
 )
 def test_a_run_that_is_not_certified_warns(status, why):
     facts = {"certified": False, "status": status, "gap": 0.0123}
-    assert list(report.warnings(facts, 1e-3)) == [
+    assert list(words.uncertified_lines(facts, 1e-3)) == [
         f"warning: gap 1.23e-02 is above the tolerance 0.001: {why}"
     ]
-    assert list(report.warnings({**facts, "certified": True}, 1e-3)) == []
+    assert list(words.uncertified_lines({**facts, "certified": True}, 1e-3)) == []
 
 
 def test_facts_of_a_cross_validation():
@@ -266,7 +268,7 @@ def test_facts_of_a_kernel_model(kernel, more):
 
 
 def test_lines_of_a_model_of_another_program():
-    assert list(report.model_lines(kernel_machine("rbf"))) == [
+    assert list(words.model_lines(report.model(kernel_machine("rbf")))) == [
         "format           LIBSVM",
         "model            csvm",
         "kernel           rbf",
@@ -285,15 +287,15 @@ def test_lines_of_a_model_end_with_its_certificate():
     made = machine(
         [[1.0]], None, [problem(objective=4.123456789012)], extra={"n_support": 0, "tol": True}
     )
-    lines = list(report.model_lines(made))
+    lines = list(words.model_lines(report.model(made)))
     assert "n support" not in " ".join(lines)
     assert "tol              yes" in lines
     assert lines[-2:] == [
         "certified gap    2.500e-01",
         "  class 1 against -1: objective 4.12345679, at least 3, gap 2.50e-01, "
-        "7 rounds of newton, converged",
+        "7 iterations of newton, converged",
     ]
-    ends = [line.partition(":")[0] for line in report.model_lines(three())][-3:]
+    ends = [line.partition(":")[0] for line in words.model_lines(report.model(three()))][-3:]
     assert ends == [f"  class {k} against the rest" for k in (5, 7, 9)]
 
 
@@ -330,11 +332,11 @@ def test_lines_of_a_model_end_with_its_certificate():
     ],
 )
 def test_every_fact_of_a_model_fits_into_a_line(value, shown):
-    lines = list(report.model_lines(machine([[1.0]], None, extra={"fact": value})))
+    lines = list(words.model_lines(report.model(machine([[1.0]], None, extra={"fact": value}))))
     expected = [] if shown is None else [f"fact             {shown}"]
     assert [line for line in lines if line.startswith("fact ")] == expected
 
 
 def test_names_of_facts_that_are_not_plain_are_shown_as_json():
-    lines = list(report.model_lines(machine([[1.0]], None, extra={"a_b\n": 1})))
+    lines = list(words.model_lines(report.model(machine([[1.0]], None, extra={"a_b\n": 1}))))
     assert r'"a b\n"'.ljust(16) + " 1" in lines

@@ -7,11 +7,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings
+from nesvm_jit.cli.words import choice_lines, judged_line, path_warnings, table_lines
 from nesvm_jit.errors import NesvmError
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.selection import state as states
 from nesvm_jit.selection.grid import cost_grid, gamma_grid
-from nesvm_jit.selection.lines import choice_lines, judged_line, table_lines, warnings
 from nesvm_jit.selection.result import Choice, PathResult
 from nesvm_jit.selection.scores import (
     all_scores,
@@ -425,8 +425,8 @@ def test_the_scores_on_a_test_file():
 
 
 def test_fits_above_the_tolerance_are_counted():
-    assert list(warnings(a_result([[[0.5, 0.75]]]))) == []
-    assert list(warnings(a_small_table())) == [
+    assert list(path_warnings(a_result([[[0.5, 0.75]]]))) == []
+    assert list(path_warnings(a_small_table())) == [
         "warning: 1 of 4 fits end above the tolerance 0.01, the largest gap is 5.00e-01"
     ]
 

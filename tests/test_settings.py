@@ -1,12 +1,16 @@
 """What may be asked of a fit, and what a row costs: defaults, boundaries, whole messages."""
 
+import dataclasses
+import re
 import sys
 
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings
+from nesvm_jit import settings as table
 from nesvm_jit.binary.costs import costs
-from nesvm_jit.settings import one_of, positive
+from nesvm_jit.models import MODELS as FORMULAS
+from nesvm_jit.settings import STATUSES, one_of, positive
 
 LARGEST = sys.float_info.max
 
@@ -56,10 +60,7 @@ def test_a_fit_that_asks_for_nothing_has_the_documented_defaults():
     [
         {"C": 5e-324},
         {"C": LARGEST},
-        pytest.param(
-            {"C": np.float32(2)},
-            marks=pytest.mark.xfail(strict=True, reason="a float32 warns of an overflow in a cast"),
-        ),
+        {"C": np.float32(2)},
         {"C": np.float64(2)},
         {"C": np.int8(2)},
         {"tol": 0, "epsilon": 0.0, "time_limit": 0},
@@ -191,6 +192,37 @@ def test_nu_must_be_positive_where_it_is_allowed():
 
 def test_a_checkpoint_is_a_file_that_has_a_name():
     assert "file" in refusal(Settings, checkpoint="-")
+
+
+def test_a_derived_copy_is_not_checked_and_leaves_the_first_as_it_is():
+    first = Settings(C=2.0)
+    derived = first.derive(C=-1.0, solver="x")
+    assert isinstance(derived, Settings)
+    assert vars(derived) == {**vars(first), "C": -1.0, "solver": "x"}
+    assert (first.C, first.solver) == (2.0, "auto")
+
+
+def test_every_setting_has_a_sentence():
+    for f in dataclasses.fields(Settings):
+        sentence = f.metadata["help"]
+        assert re.fullmatch(r"[A-Z][ -~]{10,}\.", sentence), f.name
+        assert len(sentence) < 160
+
+
+def test_what_is_none_by_default_may_be_none_and_nothing_else_may():
+    for f in dataclasses.fields(Settings):
+        if f.default is None:
+            assert getattr(Settings(**{f.name: None}), f.name) is None
+        elif f.name not in ("degree", "coef0"):  # which the kernel that has them checks
+            assert refusal(Settings, **{f.name: None}).startswith(f"{f.name} must be ")
+
+
+def test_every_model_has_its_formulas():
+    assert tuple(FORMULAS) == table.MODELS
+
+
+def test_statuses_stand_from_worst_to_best():
+    assert STATUSES == ("interrupted", "time_limit", "iteration_limit", "converged")
 
 
 def test_names_are_texts_among_those_allowed():

@@ -379,10 +379,10 @@ def test_copies_have_arrays_of_their_own():
 )
 def test_a_checkpoint_must_be_a_named_file(path, name):
     with pytest.raises(FormatError) as e:
-        settings.require_named_file(path)
+        settings.File().check("checkpoint", path)
     assert str(e.value) == f"checkpoint must be the name of a file, got {name}"
 
 
 @pytest.mark.parametrize("path", ["a", Path("a")])
 def test_a_named_file_may_be_a_checkpoint(path):
-    assert settings.require_named_file(path) is None
+    assert settings.File().check("checkpoint", path) is None

@@ -194,7 +194,7 @@ def _solve_l1(X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, rows:
         K = gram(narrowed(X)[0][0], None, *kernel)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
-    found = solve_linear(as_matrix(K), y, c, replace(settings, kernel="linear"), Start())
+    found = solve_linear(as_matrix(K), y, c, settings.derive(kernel="linear"), Start())
     beta = np.zeros(len(c))
     beta[used] = found.w
     return replace(found, w=None, beta=beta)

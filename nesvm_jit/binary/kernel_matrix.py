@@ -3,7 +3,7 @@ positive semidefinite."""
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -156,7 +156,7 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
     if order is not None:
         place[order] = np.arange(n)
     K = gram(rows, None, *kernel, dtype=dtype)
-    share = replace(settings, cache_mb=0.5 * worker_mb(settings))
+    share = settings.derive(cache_mb=0.5 * worker_mb(settings))
     finer = partial(finer_rows, X, share) if dtype == np.float32 else None
     return SharedMatrix(K, epsilon, place, finer)
 

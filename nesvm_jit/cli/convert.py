@@ -1,13 +1,12 @@
 """`nesvm-jit convert`."""
 
-import signal
 import sys
 import time
 
 import click
 
-from . import options
-from .progress import EVERY, LATER, _columns
+from . import options, outputs, words
+from .progress import Progress
 
 
 @click.command()
@@ -15,12 +14,20 @@ from .progress import EVERY, LATER, _columns
 @click.argument("binary_dir")
 @options.data
 @click.option(
-    "--fresh", is_flag=True, help="Start anew where an interrupted run could be taken up."
+    "--fresh", is_flag=True, help="Start anew, even where an interrupted run could be taken up."
 )
 @options.threads
 @options.quiet
 @options.as_json
-def convert(text_file, binary_dir, features, float32, fresh, quiet, as_json):
+def convert(
+    text_file: tuple[str, ...],
+    binary_dir: str,
+    features: int | None,
+    float32: bool,
+    fresh: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Write the rows of TEXT_FILE (LIBSVM text, compressed or not, `-` for standard input; several
     files in their order) as an on-disk matrix in the folder BINARY_DIR.
 
@@ -41,8 +48,8 @@ def convert(text_file, binary_dir, features, float32, fresh, quiet, as_json):
     start = time.perf_counter()
     dtype = "float32" if float32 else "float64"
     try:
-        with Meter(wanted=not (quiet or as_json)) as meter:
-            found = run(text_file, binary_dir, features, dtype, resume=not fresh, progress=meter)
+        with Progress(words.reading_line, not (quiet or as_json)) as shown:
+            found = run(text_file, binary_dir, features, dtype, resume=not fresh, progress=shown)
     except KeyboardInterrupt:
         if not unfinished(binary_dir):
             raise
@@ -58,12 +65,9 @@ def convert(text_file, binary_dir, features, float32, fresh, quiet, as_json):
         "resumed": found.resumed,
     }
     if as_json:
-        options.print_json(facts)
+        outputs.print_json(facts)
     elif not quiet:
-        click.echo(
-            f"{found.n_rows} rows, {found.n_cols} features, {found.n_cells} values: "
-            f"{found.nbytes / 1e6:.1f} MB in {binary_dir}"
-        )
+        click.echo(words.conversion_line(facts, binary_dir))
 
 
 class InterruptedRun(click.ClickException):
@@ -71,46 +75,5 @@ class InterruptedRun(click.ClickException):
 
     exit_code = 130
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__("interrupted; without --fresh the same command goes on where it stopped")
-
-
-class Meter:
-    """Rows and speed on a terminal, in one line that is written over; nothing in a pipe."""
-
-    def __init__(self, wanted: bool):
-        self._shown = wanted and sys.stderr.isatty()
-        self._started = time.perf_counter()
-        self._next = self._started + LATER
-        self._first: int | None = None
-        self._width = 0
-        self._asked = False
-
-    def __enter__(self) -> "Meter":
-        self._before = signal.signal(signal.SIGINT, self._interrupt)
-        return self
-
-    def __exit__(self, *_) -> None:
-        signal.signal(signal.SIGINT, self._before)
-        if self._width:
-            print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
-
-    def __call__(self, facts: dict) -> None:
-        if self._asked:  # Ctrl-C inside the compiler's own callbacks is lost there
-            raise KeyboardInterrupt
-        now = time.perf_counter()
-        if self._first is None:  # what an interrupted run had read is no speed of this one
-            self._first = facts["text_bytes"]
-        if self._shown and now >= self._next:
-            self._next = now + EVERY
-            speed = (facts["text_bytes"] - self._first) / 1e6 / (now - self._started)
-            line = (
-                f"{facts['rows']} rows  {facts['text_bytes'] / 1e6:.0f} MB of text  "
-                f"{speed:.0f} MB/s  {facts['file']}"
-            )[: max(0, _columns() - 1)]
-            print("\r" + line.ljust(self._width), end="", file=sys.stderr, flush=True)
-            self._width = len(line)
-
-    def _interrupt(self, number, _) -> None:
-        self._asked = True
-        raise KeyboardInterrupt

@@ -2,15 +2,15 @@
 
 import click
 
-from . import options
+from . import options, outputs, words
 
 
 @click.command()
 @click.argument("model_file")
 @options.as_json
-def info(model_file, as_json):
-    """What the model in MODEL_FILE is, and its certificate; or what an on-disk matrix holds, and
-    whether its checksums are right.
+def info(model_file: str, as_json: bool) -> None:
+    """Say what the model in MODEL_FILE is and show its certificate; or say what an on-disk matrix
+    holds, and whether its checksums are right.
 
     \b
       nesvm-jit info a9a.model
@@ -24,16 +24,11 @@ def info(model_file, as_json):
     if is_matrix(model_file):
         matrix = open_matrix(model_file)
         matrix.verify()
-        facts = report.matrix(matrix)
-        if as_json:
-            options.print_json(facts)
-        else:
-            for name, value in facts.items():
-                click.echo(f"{name:10} {value}")
-        return
-    machine = load_model(model_file)
-    if as_json:
-        options.print_json(report.model(machine))
+        facts, lines = report.matrix(matrix), words.matrix_lines
     else:
-        for line in report.model_lines(machine):
+        facts, lines = report.model(load_model(model_file)), words.model_lines
+    if as_json:
+        outputs.print_json(facts)
+    else:
+        for line in lines(facts):
             click.echo(line)

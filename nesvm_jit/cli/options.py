@@ -1,23 +1,83 @@
-"""Options that several commands share."""
+"""Options that several commands share. Those of settings are made from the table of settings."""
 
-import json as _json
-import math
-import os
 from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
 
 import click
 
-MODELS = ("csvm", "lpsvm", "lssvm")
-KERNELS = {"linear": "0", "poly": "1", "rbf": "2", "precomputed": "4"}
-SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
+from ..settings import KERNELS, MULTICLASS, OneOf, Positive, Settings, Whole, YesOrNo
+
+LIBSVM_NUMBERS = {"0": "linear", "1": "poly", "2": "rbf", "4": "precomputed"}
+TABLE = {row.name: row for row in fields(Settings)}
+
+Option = Callable[[Any], Any]
 
 
-def _set_threads(ctx, param, value):
+class KernelName(click.Choice):
+    """A kernel by its name or by LIBSVM's number."""
+
+    name = "kernel"
+
+    def __init__(self) -> None:
+        super().__init__(KERNELS)
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return super().convert(LIBSVM_NUMBERS.get(value, value), param, ctx)
+
+
+class Gamma(click.ParamType):
+    """A number, `scale` or `auto`."""
+
+    name = "float|scale"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        return value if value in ("scale", "auto") else click.FLOAT.convert(value, param, ctx)
+
+
+def several(*options: Option) -> Option:
+    """Decorators as one, shown in the order given."""
+
+    def decorate(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def setting(name: str, *flags: str, more: str = "", **changes: Any) -> Option:
+    """The option of a setting, by its own name unless a long flag is given. `more` is said after
+    the sentence of the table."""
+    row = TABLE[name]
+    how = {
+        "help": row.metadata["help"] + more,
+        "default": row.default,
+        "show_default": row.default is not None,
+        **_type_of(row.metadata["kind"], row.default),
+    }
+    long = () if any("--" in flag for flag in flags) else (f"--{name.replace('_', '-')}",)
+    return click.option(*flags, *long, name, **(how | changes))
+
+
+def _type_of(kind: Any, default: Any) -> dict[str, Any]:
+    """What Click needs to know of a kind of values; finer checks are those of `Settings`."""
+    if isinstance(kind, OneOf):
+        return {"type": click.Choice(kind.names)}
+    if isinstance(kind, Positive):
+        return {"type": click.FLOAT}
+    if isinstance(kind, Whole):
+        return {"type": click.IntRange(min=kind.least)}
+    if isinstance(kind, YesOrNo):
+        return {"is_flag": True, "show_default": bool(default)}
+    return {} if default is None else {"type": type(default)}
+
+
+def _set_threads(ctx: Any, param: Any, value: int | None) -> None:
     if value is not None:
         from ..jit import set_threads
 
         set_threads(value)
-    return value
 
 
 threads = click.option(
@@ -25,7 +85,7 @@ threads = click.option(
     type=click.IntRange(min=1),
     callback=_set_threads,
     expose_value=False,
-    help="Threads to run on (default: all cores).",
+    help="Run on this many threads (default: all cores).",
 )
 stream = click.option(
     "--stream",
@@ -37,94 +97,24 @@ as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, no text."
 )
 
-
-class KernelName(click.Choice):
-    """A kernel by its name or by LIBSVM's number."""
-
-    name = "kernel"
-
-    def __init__(self):
-        super().__init__(list(KERNELS))
-
-    def convert(self, value, param, ctx):
-        names = {number: name for name, number in KERNELS.items()}
-        return super().convert(names.get(value, value), param, ctx)
-
-
-class Gamma(click.ParamType):
-    """A number, or `scale`."""
-
-    name = "float|scale"
-
-    def convert(self, value, param, ctx):
-        if value in ("scale", "auto"):
-            return value
-        return click.FLOAT.convert(value, param, ctx)
-
-
-def several(*options: Callable) -> Callable:
-    """Decorators as one, shown in the order given."""
-
-    def decorate(function):
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return decorate
-
-
 kernel = several(
-    click.option(
-        "-s",
-        "--model",
-        type=click.Choice(MODELS),
-        default="csvm",
-        show_default=True,
-        help="C-SVM: squared norm and hinge loss; LP-SVM: l1 norm and hinge loss; "
-        "LS-SVM: squared norm and squared loss.",
-    ),
-    click.option(
-        "-t",
-        "--kernel",
-        type=KernelName(),
-        default="linear",
-        show_default=True,
-        help="linear; poly (gamma*u'v + coef0)^degree; rbf exp(-gamma*|u-v|^2); precomputed. "
-        "LIBSVM's numbers 0, 1, 2, 4 are understood too.",
-    ),
-    click.option("-d", "--degree", type=int, default=3, show_default=True, help="Degree of poly."),
-    click.option(
-        "-r", "--coef0", type=float, default=0.0, show_default=True, help="Constant of poly."
-    ),
-    click.option(
-        "-m",
-        "--cache-mb",
-        type=float,
-        help="Memory for kernel rows in MB (default: a quarter of the machine's).",
-    ),
-    click.option(
-        "--approx",
-        type=click.Choice(["nystroem"]),
-        help="Approximate poly or rbf by landmarks: a linear machine, for many rows.",
-    ),
-    click.option(
-        "--landmarks",
-        type=click.IntRange(min=1),
-        metavar="M",
-        help="Rows that --approx takes as landmarks (default: 1000).",
-    ),
+    setting("model", "-s"),
+    setting("kernel", "-t", type=KernelName(), more=" LIBSVM's 0, 1, 2, 4 are understood too."),
+    setting("degree", "-d"),
+    setting("coef0", "-r"),
+    setting("cache_mb", "-m"),
+    setting("approx"),
+    setting("landmarks", metavar="M"),
 )
 
 weights = several(
-    click.option(
-        "--bias/--no-bias", default=True, show_default=True, help="A free, unpenalised bias."
-    ),
+    setting("bias", "--bias/--no-bias"),
     click.option(
         "-B",
         "liblinear_bias",
         type=float,
         hidden=True,
-        help="LIBLINEAR's letter: negative is --no-bias, anything else --bias.",
+        help="Read LIBLINEAR's letter: a negative number is --no-bias, any other --bias.",
     ),
     click.option(
         "-w",
@@ -136,20 +126,16 @@ weights = several(
     ),
     click.option(
         "--multiclass",
-        type=click.Choice(["ovo", "ovr"]),
-        help="One-versus-one (default with a kernel) or one-versus-rest (default when linear).",
+        type=click.Choice(MULTICLASS),
+        help="Train one problem per pair of classes, ovo (default with a kernel), or one per "
+        "class against the rest, ovr (default when linear).",
     ),
 )
 
 problem = several(
     kernel,
-    click.option(
-        "-g",
-        "--gamma",
-        type=Gamma(),
-        help="Kernel width (default: 1/features; 'scale': 1/(features*variance)).",
-    ),
-    click.option("-c", "--cost", type=float, default=1.0, show_default=True, help="C."),
+    setting("gamma", "-g", type=Gamma()),
+    setting("C", "-c", "--cost"),
     weights,
     click.option(
         "-b",
@@ -157,88 +143,38 @@ problem = several(
         type=click.IntRange(0, 1),
         default=0,
         show_default=True,
-        help="1: calibrate probabilities (trains five more times).",
+        help="Calibrate probabilities with 1, which trains five more times.",
     ),
 )
 
 engine = several(
-    click.option(
-        "--solver",
-        type=click.Choice(SOLVERS),
-        default="auto",
-        show_default=True,
-        help="nesvm and homotopy are the paper's Algorithms 1 and 2 as printed.",
-    ),
-    click.option(
-        "-e",
-        "--tol",
-        type=float,
-        default=1e-3,
-        show_default=True,
-        help="Certified relative duality gap to stop at.",
-    ),
-    click.option("--mu", type=float, default=5.0, show_default=True, help="nesvm: smoothing."),
-    click.option(
-        "--mu-start", type=float, default=5.0, show_default=True, help="homotopy: first smoothing."
-    ),
-    click.option(
-        "--mu-end", type=float, help="homotopy: last smoothing (default: 1/100 of the first)."
-    ),
-    click.option(
-        "--epsilon",
-        type=float,
-        default=1e-3,
-        show_default=True,
-        help="nesvm, homotopy: stop at a change of the smoothed objective below this.",
-    ),
-    click.option(
-        "--lipschitz",
-        type=click.Choice(["paper", "tight"]),
-        help="nesvm, homotopy: the paper's step constant (default) or the spectral one.",
-    ),
-    click.option(
-        "--max-iter", type=click.IntRange(min=1), default=100_000, show_default=True, help="Rounds."
-    ),
-    click.option("--time-limit", type=float, metavar="S", help="Seconds of solving."),
+    setting("solver"),
+    setting("tol", "-e"),
+    setting("mu"),
+    setting("mu_start"),
+    setting("mu_end"),
+    setting("epsilon"),
+    setting("lipschitz"),
+    setting("max_iter"),
+    setting("time_limit", metavar="S"),
 )
 
-seed = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Of folds and random orders.",
-)
+seed = setting("seed")
 
 solver = several(
     engine,
     click.option(
         "--warm-start",
         metavar="MODEL",
-        help="Start from the linear machine in this file, of another C perhaps.",
+        help="Start from the linear machine in this file, trained with another C perhaps.",
     ),
     seed,
 )
 
 checkpoints = several(
-    click.option(
-        "--checkpoint",
-        metavar="FILE",
-        help="Save the state of training to FILE now and then; removed when the model is written.",
-    ),
-    click.option(
-        "--checkpoint-every",
-        type=float,
-        default=60.0,
-        show_default=True,
-        metavar="S",
-        help="Seconds between two checkpoints.",
-    ),
-    click.option(
-        "--resume",
-        is_flag=True,
-        help="Go on from the state in the file of --checkpoint, to the same model.",
-    ),
+    setting("checkpoint", metavar="FILE", more=" It is removed when the model is written."),
+    setting("checkpoint_every", metavar="S"),
+    setting("resume"),
 )
 
 data = several(
@@ -246,7 +182,7 @@ data = several(
         "--features",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Number of features (default: the highest index in the file).",
+        help="Read rows of this many features (default: the highest index in the file).",
     ),
     click.option("--float32", is_flag=True, help="Keep the data in single precision."),
 )
@@ -261,56 +197,14 @@ html = click.option(
     metavar="FILE",
     help="Write the run as an interactive page that needs nothing but a browser.",
 )
-trace = click.option("--trace", metavar="FILE", help="Write every round as a line of CSV.")
+trace = click.option("--trace", metavar="FILE", help="Write every iteration as a line of CSV.")
 
 
-def fit_options(given: dict) -> dict:
-    """What every fit takes, from the options `kernel`, `weights`, `engine` and `seed`."""
-    bias = given["bias"] if given["liblinear_bias"] is None else given["liblinear_bias"] >= 0
-    same = (
-        "model kernel degree coef0 cache_mb multiclass solver tol mu mu_start mu_end epsilon "
-        "lipschitz max_iter time_limit seed approx landmarks"
-    )
-    return {
-        **{name: given[name] for name in same.split()},
-        "bias": bias,
-        "class_weight": dict(given["weights"]) or None,
-    }
-
-
-def training_options(given: dict) -> dict:
-    """What `nesvm_jit.train` takes, from the options `problem`, `solver` and `checkpoints`."""
-    return {
-        **fit_options(given),
-        "gamma": given["gamma"],
-        "C": given["cost"],
-        "probability": bool(given["probability"]),
-        **{name: given[name] for name in ("checkpoint", "checkpoint_every", "resume")},
-    }
-
-
-def is_stdout(path: str) -> bool:
-    """Whether a result goes to standard output, where nothing else may be then."""
-    return path in ("-", "/dev/stdout")
-
-
-def require_another_file(name: str, path: str, *inputs: str) -> None:
-    """Refuse to write over a file that is read."""
-    for given in inputs:
-        if os.path.isfile(path) and os.path.exists(given) and os.path.samefile(path, given):
-            raise click.UsageError(f"{name} must be another file than the one that is read")
-
-
-def print_json(facts: dict) -> None:
-    """One line of JSON; what is no number (an infinite gap) is null."""
-
-    def plain(value):
-        if isinstance(value, dict):
-            return {k: plain(v) for k, v in value.items()}
-        if isinstance(value, (list, tuple)):
-            return [plain(v) for v in value]
-        if isinstance(value, float) and not math.isfinite(value):
-            return None
-        return value
-
-    click.echo(_json.dumps(plain(facts), allow_nan=False))
+def fit_keywords(given: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `nesvm_jit.train` and `path`, from whichever of their options were given."""
+    found = {name: given[name] for name in (*TABLE, "multiclass") if name in given}
+    if given["liblinear_bias"] is not None:
+        found["bias"] = given["liblinear_bias"] >= 0
+    if "probability" in given:
+        found["probability"] = bool(given["probability"])
+    return {**found, "class_weight": dict(given["weights"]) or None}

@@ -1,16 +1,55 @@
-"""Files that commands write: looked at before the work begins, written when it is done."""
+"""What commands write: files, looked at before the work begins and written when it is done, and
+lines of text or JSON."""
 
+import json
+import math
 import os
 import stat
+from collections.abc import Iterable
 from itertools import combinations
+from typing import Any
 
 import click
 
 from ..errors import NesvmError
-from . import options
 
 
-def check(results: dict[str, str], pages: dict[str, str], inputs: list, as_json: bool) -> None:
+def is_stdout(path: str) -> bool:
+    """Whether a result goes to standard output, where nothing else may be then."""
+    return path in ("-", "/dev/stdout")
+
+
+def print_json(facts: dict[str, Any]) -> None:
+    """Print one line of JSON; what is no number (an infinite gap) is null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: plain(v) for k, v in value.items()}
+        if isinstance(value, (list, tuple)):
+            return [plain(v) for v in value]
+        if isinstance(value, float) and not math.isfinite(value):
+            return None
+        return value
+
+    click.echo(json.dumps(plain(facts), allow_nan=False))
+
+
+def print_notes(lines: Iterable[str]) -> None:
+    """Print lines about a result on standard error."""
+    for line in lines:
+        click.echo(f"nesvm-jit: {line}", err=True)
+
+
+def require_another_file(name: str, path: str, inputs: Iterable[str]) -> None:
+    """Refuse to write over a file that is read."""
+    for given in inputs:
+        if os.path.isfile(path) and os.path.exists(given) and os.path.samefile(path, given):
+            raise click.UsageError(f"{name} must be another file than the one that is read")
+
+
+def check(
+    results: dict[str, str], pages: dict[str, str], inputs: Iterable[str], as_json: bool
+) -> None:
     """Refuse, before the work begins, files that could not be written after it.
 
     `results` and `pages` are names and files; the names of pages are options: plot, html, trace.
@@ -21,8 +60,8 @@ def check(results: dict[str, str], pages: dict[str, str], inputs: list, as_json:
         format_of(pages["plot"])
         require_matplotlib()
     given = results | {f"--{name}": path for name, path in pages.items()}
-    streams = [f"a {name} of -" for name, path in results.items() if options.is_stdout(path)]
-    streams += [f"--{name} -" for name, path in pages.items() if options.is_stdout(path)]
+    streams = [f"a {name} of -" for name, path in results.items() if is_stdout(path)]
+    streams += [f"--{name} -" for name, path in pages.items() if is_stdout(path)]
     streams = ["--json"] * as_json + streams
     if len(streams) > 1:
         raise click.UsageError(f"{streams[0]} and {streams[1]} both need standard output")
@@ -31,12 +70,14 @@ def check(results: dict[str, str], pages: dict[str, str], inputs: list, as_json:
         if same and (os.path.isfile(first) or not os.path.exists(first)):
             raise click.UsageError(f"{a} and {b} must be different files")
     for name, path in pages.items():
-        options.require_another_file(f"--{name}", path, *(i for i in inputs if i))
+        require_another_file(f"--{name}", path, inputs)
     for path in given.values():
         require_writable(path)
 
 
-def write(pages: dict[str, str], machine, X, y, facts: dict, training_file: str) -> None:
+def write(
+    pages: dict[str, str], machine: Any, X: Any, y: Any, facts: dict[str, Any], training_file: str
+) -> None:
     """Write what was asked for of plot, html and trace of a machine that kept its solutions."""
     if "trace" in pages:
         from ..pages.trace import write_trace
@@ -51,7 +92,7 @@ def write(pages: dict[str, str], machine, X, y, facts: dict, training_file: str)
     draw(training_document(machine, X, y, facts, title), pages)
 
 
-def draw(document: dict, pages: dict[str, str]) -> None:
+def draw(document: dict[str, Any], pages: dict[str, str]) -> None:
     """Write a document as plot and as page, where asked for."""
     if "plot" in pages:
         from ..pages.plots import plot
@@ -65,7 +106,7 @@ def draw(document: dict, pages: dict[str, str]) -> None:
 
 def require_writable(target: str) -> None:
     """Say now, not after hours of training, that a file cannot be written."""
-    if options.is_stdout(target):
+    if is_stdout(target):
         return
     from ..files.text import display_name
 
@@ -94,7 +135,7 @@ def _obstacle(target: str) -> str:
     return ""
 
 
-def save(machine, target: str) -> None:
+def save(machine: Any, target: str) -> None:
     """Write the model; where that fails, save it elsewhere rather than lose it."""
     try:
         machine.save(target)
@@ -102,7 +143,7 @@ def save(machine, target: str) -> None:
         raise NesvmError(f"{e}{_rescue(machine)}") from None
 
 
-def _rescue(machine) -> str:
+def _rescue(machine: Any) -> str:
     """Where the model is now, as the end of a sentence; nothing if it is lost."""
     import shutil
     import tempfile

@@ -4,7 +4,7 @@ import time
 
 import click
 
-from . import options
+from . import options, outputs, words
 
 
 @click.command()
@@ -17,7 +17,7 @@ from . import options
     type=click.IntRange(0, 1),
     default=0,
     show_default=True,
-    help="1: write a probability for every class.",
+    help="Write a probability for every class with 1.",
 )
 @click.option(
     "--scores",
@@ -27,7 +27,15 @@ from . import options
 @options.threads
 @options.quiet
 @options.as_json
-def predict(test_file, model_file, output_file, probability, scores, quiet, as_json):
+def predict(
+    test_file: str,
+    model_file: str,
+    output_file: str,
+    probability: int,
+    scores: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
     """Label the rows of TEST_FILE with MODEL_FILE, one label per line in OUTPUT_FILE; `-` is
     standard input or output. Rows are read and written in blocks: a file may be of any size.
 
@@ -41,11 +49,11 @@ def predict(test_file, model_file, output_file, probability, scores, quiet, as_j
     """
     from ..machine.predict import predict_file
 
-    if as_json and options.is_stdout(output_file):
+    if as_json and outputs.is_stdout(output_file):
         raise click.UsageError("--json and an OUTPUT_FILE of - both need standard output")
     if test_file == model_file == "-":
         raise click.UsageError("TEST_FILE and MODEL_FILE cannot both be standard input")
-    options.require_another_file("OUTPUT_FILE", output_file, test_file, model_file)
+    outputs.require_another_file("OUTPUT_FILE", output_file, [test_file, model_file])
     if probability and scores:
         raise click.UsageError("--scores and -b 1 exclude each other")
     start = time.perf_counter()
@@ -58,7 +66,6 @@ def predict(test_file, model_file, output_file, probability, scores, quiet, as_j
         "seconds": round(time.perf_counter() - start, 6),
     }
     if as_json:
-        options.print_json(facts)
+        outputs.print_json(facts)
     elif not quiet:
-        line = f"Accuracy = {100 * correct / n:g}% ({correct}/{n}) (classification)"
-        click.echo(line, err=options.is_stdout(output_file))
+        click.echo(words.prediction_line(facts), err=outputs.is_stdout(output_file))

@@ -1,38 +1,39 @@
-"""Progress on a terminal, one line that is written over, nothing in a pipe; and Ctrl-C in a fit."""
+"""Progress on a terminal, one line that is written over and nothing in a pipe; and Ctrl-C."""
 
 import contextlib
-import math
 import os
 import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 EVERY = 0.1  # seconds between two refreshes
 LATER = 0.5  # seconds before the first: most fits are over by then
-WAITING = 2.0  # seconds without a round, before saying why
+WAITING = 2.0  # seconds without a row, after which a fit says why
+ENDING = "ending with the best model found; Ctrl-C again to give it up"
+
+Row = dict[str, Any]
+Line = Callable[[Row, Row, float], str]  # what to show of a row, the first row, and the seconds
 
 
 class Progress:
-    """A callback for solvers; used as a context, it leaves a clean line behind.
+    """A callback that shows a line; used as a context, it leaves a clean terminal behind.
 
-    Inside the context the first Ctrl-C asks the solver to end with the best it has, the second
-    ends the program. An exception in their stead could be lost, or do harm, inside the compiler.
+    Inside the context Ctrl-C raises KeyboardInterrupt, and again at the next call, since an
+    exception inside the compiler's own callbacks is lost. With `ending`, for fits, the first
+    Ctrl-C shows that text and asks the fit to end with the best it has, the second ends the
+    program.
     """
 
-    def __init__(
-        self,
-        tol: float,
-        wanted: bool,
-        line: "Callable[[dict, float, float], str] | None" = None,
-        ending: str = "ending with the best model found; Ctrl-C again to give it up",
-    ):
+    def __init__(self, line: Line | None, wanted: bool, ending: str | None = None) -> None:
+        self._line, self._ending = line, ending
         self._shown = wanted and sys.stderr.isatty()
-        self._tol, self._line, self._ending = tol, line or _line, ending
         self._started = time.perf_counter()
         self._next = self._started + LATER
+        self._first: Row | None = None
         self._width = 0
         self._lock = threading.RLock()
         self._asked = False
@@ -43,11 +44,11 @@ class Progress:
     def __enter__(self) -> "Progress":
         if threading.current_thread() is threading.main_thread():
             self._before = signal.signal(signal.SIGINT, self._interrupt)
-        if self._shown:
+        if self._shown and self._ending:
             self._timer.start()
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
@@ -56,13 +57,16 @@ class Progress:
             if self._width:
                 print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
 
-    def __call__(self, row: dict) -> bool:
-        """Show a round; true when Ctrl-C was pressed."""
+    def __call__(self, row: Row) -> bool:
+        """Show a row; true when Ctrl-C asks the fit to end."""
+        if self._asked and not self._ending:
+            raise KeyboardInterrupt
         self._timer.cancel()
+        self._first = self._first or row
         now = time.perf_counter()
-        if self._shown and now >= self._next and not self._asked:
+        if self._shown and self._line and now >= self._next and not self._asked:
             self._next = now + EVERY
-            self._show(self._line(row, self._tol, now - self._started))
+            self._show(self._line(row, self._first, now - self._started))
         return self._asked
 
     def _show(self, line: str) -> None:
@@ -78,7 +82,10 @@ class Progress:
         if not self._asked:
             self._show("preparing; the first run of its kind compiles, later ones start at once")
 
-    def _interrupt(self, number, _) -> None:
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        if not self._ending:
+            self._asked = True
+            raise KeyboardInterrupt
         if self._asked:
             with contextlib.suppress(OSError):
                 os.write(2, b"\n" * self._shown + b"nesvm-jit: interrupted\n")
@@ -93,12 +100,3 @@ def _columns() -> int:
         return os.get_terminal_size(sys.stderr.fileno()).columns or 80
     except (OSError, ValueError):
         return 80
-
-
-def _line(row: dict, tol: float, seconds: float) -> str:
-    part = f"problem {row['problem'] + 1}/{row['problems']}  " if row.get("problems", 1) > 1 else ""
-    away = f" ({row['gap'] / tol:.3g} x tolerance)" if tol > 0 and math.isfinite(row["gap"]) else ""
-    return (
-        f"{part}round {row['round']}  objective {row['objective']:.6g}  "
-        f"gap {row['gap']:.2e}{away}  {seconds:.1f} s"
-    )

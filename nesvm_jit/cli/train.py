@@ -1,12 +1,16 @@
 """`nesvm-jit train`."""
 
 import os
-from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import click
 
-from . import fitting, options
-from .fitting import Request
+from . import checkpoints, fitting, options, words
+from .cluster import train_on_cluster
+from .crossval import cross_validate_here
+from .fitting import Clock, Request
+from .progress import ENDING, Progress
 
 
 @click.command()
@@ -29,37 +33,22 @@ from .fitting import Request
     "--dask",
     metavar="ADDRESS",
     help="Train on the workers of the dask scheduler at ADDRESS, or on worker processes of this "
-    "machine ('local'): all arguments are then data files that the workers can read.",
+    "computer ('local'): all arguments are then data files that the workers can read.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Worker processes of --dask local (default: one per thread).",
+    help="Start N worker processes for --dask local (default: one per thread).",
 )
-@click.option("-o", "--output", metavar="MODEL", help="The model file, also with --dask.")
+@click.option("-o", "--output", metavar="MODEL", help="Write the model to this file.")
 @options.plot
 @options.html
 @options.trace
 @options.threads
 @options.quiet
 @options.as_json
-def train(
-    training_file,
-    model_file,
-    more,
-    folds,
-    features,
-    float32,
-    stream,
-    dask,
-    workers,
-    output,
-    warm_start,
-    quiet,
-    as_json,
-    **given,
-):
+def train(training_file: str, model_file: str | None, more: tuple[str, ...], **given: Any) -> None:
     """Train a machine on TRAINING_FILE (LIBSVM text, compressed or not, `-` for standard input, or
     an on-disk matrix made by `convert`) and write it to MODEL_FILE (default: the file's name with
     `.model`, in this folder).
@@ -78,32 +67,43 @@ def train(
       nesvm-jit train --html a9a.html a9a           the run as a page to look at
       nesvm-jit train --checkpoint state a9a      killed, it goes on with --resume
     """
-    asked = Request(
-        data=[training_file, *([model_file] if model_file else []), *more],
-        settings=options.training_options(given),
-        pages={name: given[name] for name in ("plot", "html", "trace") if given[name] is not None},
-        features=features,
-        float32=float32,
-        stream=stream,
-        warm_start=warm_start,
-        quiet=quiet,
-        as_json=as_json,
-    )
-    if output and model_file and not dask:
-        raise click.UsageError("the model file is given twice, by MODEL_FILE and --output")
+    dask, folds, warm_start = given["dask"], given["folds"], given["warm_start"]
     if dask:
-        target = _model_name(training_file, output)
-        fitting.train_on_cluster(asked, target, dask, workers, folds)
-        return
+        asked = Request.of([training_file, *filter(None, [model_file]), *more], given)
+        target = _model_name(training_file, given["output"])
+        local = {"--folds": folds, "--warm-start": warm_start, "--stream": asked.stream}
+        return train_on_cluster(asked, target, dask, given["workers"], local)
+    if given["output"] and model_file:
+        raise click.UsageError("the model file is given twice, by MODEL_FILE and --output")
     if more:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
-    if workers:
+    if given["workers"]:
         raise click.UsageError("--workers is for --dask local")
-    asked = replace(asked, data=[training_file])
+    asked = Request.of([training_file], given)
     if folds:
-        fitting.cross_validate_here(asked, folds)
-    else:
-        fitting.train_here(asked, _model_name(training_file, model_file or output))
+        return cross_validate_here(asked, folds, warm_start)
+    train_here(asked, _model_name(training_file, model_file or given["output"]), warm_start)
+
+
+def train_here(asked: Request, target: str, warm_start: str | None) -> None:
+    """Train on this computer and write the model."""
+    from ..machine.machine import load_model
+    from ..machine.train import train
+
+    warm = load_model(warm_start) if warm_start else None
+    features = warm.n_features if warm and asked.features is None else asked.features
+    fitting.check_files(asked, target, warm_start)
+    clock = Clock()
+    X, y = fitting.read(asked, features, list(asked.pages))
+    clock.stop("read")
+    line, kept = partial(words.fit_line, tol=asked.settings["tol"]), bool(asked.pages)
+    with (
+        Progress(line, not asked.silent, ENDING) as callback,
+        checkpoints.announced(asked.settings["checkpoint"]),
+    ):
+        machine = train(X, y, callback=callback, warm=warm, keep_solutions=kept, **asked.settings)
+    clock.stop("solve")
+    fitting.finish(asked, target, machine, clock, X, y)
 
 
 def _model_name(training_file: str, model_file: str | None) -> str:

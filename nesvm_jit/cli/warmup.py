@@ -1,29 +1,17 @@
 """`nesvm-jit warmup`."""
 
-import signal
 import time
 
 import click
 
 from .options import quiet, threads
-
-
-def _note_interrupts() -> list[int]:
-    """A list that Ctrl-C adds to, besides what it does anyway."""
-    asked: list[int] = []
-
-    def note(number, _):
-        asked.append(number)
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, note)
-    return asked
+from .progress import Progress
 
 
 @click.command()
 @threads
 @quiet
-def warmup(quiet):
+def warmup(quiet: bool) -> None:
     """Compile every kernel once and keep the code, so that later runs start at once.
 
     \b
@@ -37,16 +25,15 @@ def warmup(quiet):
     from ..jit.cache import cache_folders, caching_enabled
     from .compile_ahead import steps
 
-    asked = _note_interrupts()
     start = time.perf_counter()
     todo = list(steps())
-    for k, (name, run) in enumerate(todo, 1):
-        began = time.perf_counter()
-        run()
-        if asked:  # Ctrl-C inside the compiler's own callbacks is lost there
-            raise KeyboardInterrupt
-        if not quiet:
-            click.echo(f"{k:3d}/{len(todo)}  {name:32s} {time.perf_counter() - began:6.2f} s")
+    with Progress(None, wanted=False) as kernel_compiled:
+        for k, (name, run) in enumerate(todo, 1):
+            began = time.perf_counter()
+            run()
+            kernel_compiled({})
+            if not quiet:
+                click.echo(f"{k:3d}/{len(todo)}  {name:32s} {time.perf_counter() - began:6.2f} s")
     if not quiet:
         folder = cache_folders()[0] if caching_enabled() else None
         where = f"kept in {folder}" if folder else "not kept: caching is off or has no folder"

@@ -6,8 +6,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import exact_inline, helper, kernel, one_blas_thread, overload, prange, types
-from ..matrix.checks import as_matrix, as_number, as_precision, whole_number
+from ..matrix.checks import as_matrix, as_number, as_precision
 from ..matrix.matrix import Csr, row_dot, row_load, shape
+from ..settings import whole_number
 from .projection import require_scale
 from .sums import accumulate, margins, row_norms
 

@@ -1,22 +1,26 @@
-"""What the command line tells about a training run: facts for JSON, and lines for people."""
+"""Numbers about runs, models and matrices, for JSON and for whoever puts them into words."""
 
-import json
-from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
-from ..files.model.certificates import STATUSES
 from ..files.model.text import format_of
+from ..settings import STATUSES
 
-SAMPLE_CELLS = 1 << 20
-LARGE = 50.0  # a feature that reaches this far
-UNEVEN = 1000.0  # between the widest and the narrowest feature
+if TYPE_CHECKING:
+    from ..files.ondisk.matrix import OnDisk
+    from .crossval import CrossValidation
+    from .machine import Machine
+
+SAMPLE_CELLS = 1 << 20  # cells that are looked at to tell how features are scaled
+LARGE = 50.0  # a feature with a value beyond this is badly scaled
+UNEVEN = 1000.0  # features are, if the widest reaches so many times as far as the narrowest
 
 
-def scaling_hints(X) -> Iterator[str]:
-    """A line if the features, as far as the first rows tell, are badly scaled."""
+def uneven_features(X: Any) -> tuple[float, float] | None:
+    """How far the narrowest and the widest feature reach, as far as the first rows tell, where
+    features are badly scaled."""
     if issparse(X):
         part = csr_matrix(X)
         cells = min(SAMPLE_CELLS, len(part.data))
@@ -26,14 +30,13 @@ def scaling_hints(X) -> Iterator[str]:
     else:
         reach = np.abs(X[: max(1, SAMPLE_CELLS // max(1, X.shape[1]))]).max(axis=0, initial=0.0)
     used = reach[reach > 0]
-    if len(used) and (used.max() > LARGE or used.max() > UNEVEN * used.min()):
-        yield (
-            f"features reach from {used.min():.3g} to {used.max():.3g}; scaled to [0, 1] or "
-            "[-1, 1] they usually train faster and predict better"
-        )
+    if not len(used):
+        return None
+    least, largest = float(used.min()), float(used.max())
+    return (least, largest) if largest > LARGE or largest > UNEVEN * least else None
 
 
-def matrix(found) -> dict[str, Any]:
+def matrix(found: "OnDisk") -> dict[str, Any]:
     """The facts of an on-disk matrix whose checksums are right."""
     labels, counts = np.unique(found.labels, return_counts=True)
     return {
@@ -48,7 +51,7 @@ def matrix(found) -> dict[str, Any]:
     }
 
 
-def training(machine, solver: str, seconds: dict[str, float]) -> dict[str, Any]:
+def training(machine: "Machine", solver: str, seconds: dict[str, float]) -> dict[str, Any]:
     """The facts of a run; of several sub-problems the sums, and the largest gap."""
     record, problems = machine.record, machine.problems
     facts = {
@@ -76,36 +79,9 @@ def training(machine, solver: str, seconds: dict[str, float]) -> dict[str, Any]:
     return facts
 
 
-def training_lines(machine, facts: dict[str, Any]) -> Iterator[str]:
-    """The lines LIBLINEAR and LIBSVM end with, and the certificate."""
-    if len(machine.problems) > 1:
-        for p in machine.problems:
-            yield (
-                f"{_sides(p)}: #iter = {p['iterations']}, objective = {p['objective']:.6f}, "
-                f"nSV = {p['n_support']}, gap = {p['gap']:.2e}"
-            )
-    yield f"optimization finished, #iter = {facts['iterations']}"
-    yield f"Objective value = {facts['objective']:.6f}"
-    yield f"nSV = {facts['n_support']}"
-    if "approx" in facts:
-        landmarks = facts["approx"]["landmarks"]
-        yield f"Approximation = nystroem, {landmarks} landmarks; the gap is of that problem"
-    yield f"Certified gap = {facts['gap']:.3e}"
-
-
-def warnings(facts: dict[str, Any], tol: float) -> Iterator[str]:
-    """A line for a run that did not reach its tolerance."""
-    if not facts["certified"]:
-        why = {
-            "interrupted": "interrupted; the best model found was kept",
-            "time_limit": "the time limit was reached",
-            "iteration_limit": "the limit of rounds was reached",
-            "converged": "the solver's own stopping rule was reached",
-        }[facts["status"]]
-        yield f"warning: gap {facts['gap']:.2e} is above the tolerance {tol:g}: {why}"
-
-
-def cross_validation(found, X, settings: dict[str, Any], seconds) -> dict[str, Any]:
+def cross_validation(
+    found: "CrossValidation", X: Any, settings: dict[str, Any], seconds: dict[str, float]
+) -> dict[str, Any]:
     """The facts of a cross-validation."""
     return {
         "model": settings["model"],
@@ -123,7 +99,7 @@ def cross_validation(found, X, settings: dict[str, Any], seconds) -> dict[str, A
     }
 
 
-def model(machine) -> dict[str, Any]:
+def model(machine: "Machine") -> dict[str, Any]:
     """The facts of a model file."""
     record = machine.record
     facts: dict[str, Any] = {
@@ -150,49 +126,3 @@ def model(machine) -> dict[str, Any]:
     if machine.problems:
         facts["gap"] = machine.gap
     return facts
-
-
-def model_lines(machine) -> Iterator[str]:
-    """The same for people."""
-    facts = model(machine)
-    problems = facts.pop("problems", [])
-    gap = facts.pop("gap", None)
-    for name, value in facts.items():
-        if value is not None:
-            yield f"{_text(name.replace('_', ' ')):16s} {_text(value)}"
-    if gap is None:
-        yield "certificate      none: the model was not trained by this program"
-        return
-    yield f"certified gap    {gap:.3e}"
-    for p in problems:
-        yield (
-            f"  {_sides(p)}: objective {p['objective']:.9g}, at least {p['dual_objective']:.9g}, "
-            f"gap {p['gap']:.2e}, {p['iterations']} rounds of {p['solver']}, {p['status']}"
-        )
-
-
-def _sides(p: dict[str, Any]) -> str:
-    sides = [_number(c) for c in p["classes"]]
-    return f"class {sides[0]} against {sides[1] if len(sides) == 2 else 'the rest'}"
-
-
-def _number(value: float) -> str:
-    """Nine digits, or all of a whole number."""
-    if not isinstance(value, int) and value == value // 1 and abs(value) < 1e15:
-        return str(int(value))
-    return str(value) if isinstance(value, int) else f"{value:.9g}"
-
-
-def _text(value: Any) -> str:
-    """A fact in one line; what this program does not write is shown as JSON, and not at length."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, (int, float)):
-        return _number(value)
-    if isinstance(value, list) and all(type(v) in (int, float) for v in value):
-        shown = " ".join(map(_number, value[:20]))
-        return shown + (f" ... ({len(value)})" if len(value) > 20 else "")
-    if isinstance(value, str) and value.isascii() and value.isprintable():
-        return value
-    text = json.dumps(value)
-    return text if len(text) <= 200 else text[:197] + "..."

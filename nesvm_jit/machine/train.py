@@ -25,7 +25,7 @@ from ..matrix.checks import as_matrix, as_vector, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, take_rows
 from ..problems.kernel_rows import KernelRows
-from ..settings import Settings, one_of
+from ..settings import MULTICLASS, Settings, one_of
 from .assembled import Found, Problem, approximate_machine, machine_of
 from .calibration import fit_sigmoid
 from .finished import finished
@@ -91,7 +91,7 @@ def train(
     if kernel == "precomputed":
         square_kernel(n, p)
     if kernel in ("poly", "rbf"):  # one γ for all sub-problems, whatever rows they have
-        checked = replace(checked, gamma=gamma_of(checked.gamma, X))
+        checked = checked.derive(gamma=gamma_of(checked.gamma, X))
     order = class_order(y) if classes is None else as_vector("classes", classes)
     if classes is not None and not np.array_equal(np.sort(order), np.unique(y)):
         raise InputError(f"classes must be the labels in y, each once, got {classes!r:.60}")
@@ -99,7 +99,7 @@ def train(
         got = f"only {order[0]:g}" if len(order) else "no rows"
         raise InputError(f"y must hold at least 2 classes, got {got}")
     how = multiclass or ("ovr" if kernel == "linear" else "ovo")
-    one_of("multiclass", how, ("ovo", "ovr"))
+    one_of("multiclass", how, MULTICLASS)
     c = costs(C, y, order, sample_weight, class_weight)
     problems = problems_of(y, order, how)
     _check_warm(warm, kernel, p, len(problems), order)
@@ -120,7 +120,7 @@ def _trained(
     checked, X, y, order = job.settings, job.X, job.y, job.order
     if checked.approx is not None:
         marks, features = nystroem(X, checked)
-        plain = replace(checked, kernel="linear", approx=None, landmarks=None)
+        plain = checked.derive(kernel="linear", approx=None, landmarks=None)
         found = replace(job, X=features, settings=plain).run(problems, None)
         machine = approximate_machine(checked, order, how, found, marks, y[marks.numbers])
         machine.solutions = found if keep_solutions else None
@@ -232,7 +232,7 @@ class Job:
 
         workers = min(get_threads(), of)
         share = budget_bytes(settings.cache_mb) / 2.0**20 / workers
-        return replace(settings, callback=watched, cache_mb=share)
+        return settings.derive(callback=watched, cache_mb=share)
 
     def part(self, problem: Problem) -> "Posed":
         """The rows of a sub-problem, ready to be fitted at any cost."""
@@ -288,7 +288,7 @@ def _remaining(settings: Settings, began: float) -> Settings:
 def _less(settings: Settings, seconds: float) -> Settings:
     if settings.time_limit is None:
         return settings
-    return replace(settings, time_limit=max(0.0, settings.time_limit - seconds))
+    return settings.derive(time_limit=max(0.0, settings.time_limit - seconds))
 
 
 def _other(order: np.ndarray, problem: Problem) -> str:

@@ -1,8 +1,6 @@
 """Every check of what users hand in: matrices, vectors, numbers, settings. Whoever gets the result
 trusts it."""
 
-import sys
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -209,38 +207,6 @@ def output(name: str, v: np.ndarray | None, size: tuple[int, ...]) -> np.ndarray
     if not (fits and v.flags.c_contiguous and v.flags.writeable and v.flags.aligned):
         raise InputError(f"{name} must be a writable C-ordered float64 array of shape {size}")
     return v
-
-
-# ---------------------------------------------------------------- settings
-
-
-def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number within these limits; booleans are none."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):
-        limits = f"from {least}" if most is None else f"from {least} to {most}"
-        raise InputError(f"{name} must be a whole number {limits}, got {value!r:.60}")
-    return int(value)
-
-
-def positive(name: str, value: Any, zero: bool = False) -> None:
-    """A finite number above zero (or not below, with `zero`)."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    if not number or not value <= sys.float_info.max or value < 0 or (value == 0 and not zero):
-        shown = f"{value!r:.60}"
-        raise InputError(f"{name} must be {'zero or ' * zero}positive and finite, got {shown}")
-
-
-def boolean(name: str, value: Any, none: bool = False) -> None:
-    """True or False (or None, with `none`)."""
-    if not (isinstance(value, (bool, np.bool_)) or (none and value is None)):
-        raise InputError(f"{name} must be True or False, got {value!r:.60}")
-
-
-def one_of(name: str, value: Any, allowed: Collection[str]) -> None:
-    """A name among those allowed."""
-    if not isinstance(value, str) or value not in allowed:
-        raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r:.60}")
 
 
 def square_kernel(n: int, p: int) -> None:

@@ -8,17 +8,17 @@ no margin and is scored at the end.
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..binary.solution import Solution
 from ..binary.start import Start
 from ..errors import InputError
-from ..files.model.certificates import STATUSES
 from ..kernels.sums import margins
 from ..machine.assembled import Problem
 from ..machine.train import Posed
+from ..settings import STATUSES
 from .schedule import Chain
 from .scores import all_scores
 from .stage import Fit, Stage
@@ -176,7 +176,7 @@ class Walk:
             return bool(asked) or stage.stop.is_set()
 
         C = stage.costs[i]
-        given = replace(stage.job.settings, C=C, callback=watched, cache_mb=stage.share)
+        given = stage.job.settings.derive(C=C, callback=watched, cache_mb=stage.share)
         assert self.part is not None
         solution = self.part.fit(C * c, given, start_of(self.before, C))
         self.before = solution, C

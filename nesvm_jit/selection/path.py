@@ -14,9 +14,9 @@ from ..machine import facts as report
 from ..machine.folds import stratified_folds
 from ..machine.machine import Machine
 from ..machine.train import train
-from ..matrix.checks import as_matrix, as_vector, whole_number
+from ..matrix.checks import as_matrix, as_vector
 from ..matrix.matrix import Csr, Matrix, shape
-from ..settings import Settings, one_of
+from ..settings import Settings, one_of, whole_number
 from .grid import cost_grid, gamma_grid
 from .result import RULES, PathResult
 from .scores import SCORES, all_scores

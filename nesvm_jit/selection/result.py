@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..files.model.certificates import STATUSES
 from ..machine.machine import Machine
-from ..settings import Settings
+from ..settings import STATUSES, Settings
 from .scores import SCORES
 from .stage import Fit
 

@@ -3,7 +3,7 @@
 import threading
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from ..machine.multiclass import class_order
 from ..machine.train import Job, is_small, problems_of
 from ..matrix.checks import as_vector, square_kernel
 from ..matrix.matrix import Matrix
-from ..settings import Settings, one_of
+from ..settings import MULTICLASS, Settings, one_of
 from .columns import Column, folds_together
 from .schedule import run_chains
 from .stage import Fit, Stage
@@ -45,7 +45,7 @@ class Data:
             got = f"only {order[0]:g}" if len(order) else "no rows"
             raise InputError(f"y must hold at least 2 classes, got {got}")
         how = multiclass or ("ovr" if kernel == "linear" else "ovo")
-        one_of("multiclass", how, ("ovo", "ovr"))
+        one_of("multiclass", how, MULTICLASS)
         weight = None if sample_weight is None else as_vector("sample_weight", sample_weight, n)
         class_weight = dict(class_weight) if isinstance(class_weight, Mapping) else class_weight
         return Data(X, y, order, how, weight, class_weight)
@@ -120,12 +120,12 @@ class Search:
     def _stage(self, g: int) -> Stage:
         """The job of one γ, with its kernel matrix where that fits into memory."""
         data, gamma = self.data, self.gammas[g]
-        settings = replace(self.settings, gamma=gamma, callback=None)
+        settings = self.settings.derive(gamma=gamma, callback=None)
         X: Any = data.X
         shared = None
         if settings.approx is not None:
             X = nystroem(X, settings)[1]
-            settings = replace(settings, kernel="linear", approx=None, landmarks=None, gamma=None)
+            settings = settings.derive(kernel="linear", approx=None, landmarks=None, gamma=None)
         elif settings.kernel != "linear":
             in_pairs = self.problems[0].rows is not None and settings.kernel != "precomputed"
             by_class = [np.flatnonzero(data.y == k) for k in data.order]

@@ -62,7 +62,7 @@ class Stage:
         part, job = self.job.part(problem), self.job
         if self.linear or part.kernel_rows is not None or job.settings.model == "lpsvm":
             return part
-        settings = replace(job.settings, cache_mb=self.share, C=self.costs[-1])
+        settings = job.settings.derive(cache_mb=self.share, C=self.costs[-1])
         return replace(part, kernel_rows=kernel_rows(part.X, settings))
 
     def unit_costs(self, inside: np.ndarray) -> np.ndarray:

@@ -24,7 +24,6 @@ FACTOR = 0.5  # of the geometric schedule
 ENOUGH = 0.4  # share of what smoothing adds to the gap, that F_μ may be above its minimum
 STEEPEST = 0.25  # the least factor of the schedule "gap"
 WARM_STEPS = 16
-SCHEDULES = ("paper", "geometric", "gap")
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,7 @@ import sys
 from typing import Any
 
 from ...errors import FormatError
-
-STATUSES = ("interrupted", "time_limit", "iteration_limit", "converged")  # the worst first
+from ...settings import STATUSES
 
 
 def require_certificates(problems: Any) -> None:

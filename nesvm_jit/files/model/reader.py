@@ -9,14 +9,13 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, InputError
+from ...settings import MODELS, MULTICLASS
 from ..text import display_name, read_bytes
 from .lines import Header, Lines, closing, shown
 from .record import (
     HIGHEST_INDEX,
     KERNELS,
     LARGEST_INT,
-    MODELS,
-    MULTICLASS,
     ModelRecord,
     n_problems,
     pairs_of_classes,

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...settings import MODELS, MULTICLASS
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-MODELS = ("csvm", "lpsvm", "lssvm")
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-MULTICLASS = ("ovo", "ovr")
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # LIBSVM's; we train no sigmoid
 HIGHEST_INDEX = (1 << 32) - 2  # of a feature, as in the reader of data files
 LARGEST_INT = 2**31 - 1
 

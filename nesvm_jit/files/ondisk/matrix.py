@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError, InputError
-from ...matrix.checks import ASCENDING, BROKEN, INFINITE, csr_fault, whole_number
+from ...matrix.checks import ASCENDING, BROKEN, INFINITE, csr_fault
 from ...matrix.matrix import Csr, readonly, shape, trust_csr
+from ...settings import whole_number
 from ..text import display_name
 from .format import HEADER, PIECE_BYTES, Array, Header, read_header
 

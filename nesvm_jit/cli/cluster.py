@@ -1,0 +1,66 @@
+"""`nesvm-jit train --dask`: training on the workers of a cluster, which read the data."""
+
+from functools import partial
+from typing import Any
+
+import click
+
+from . import checkpoints, fitting, words
+from .fitting import Clock, Request
+from .options import TABLE
+from .progress import ENDING, Progress
+
+# Settings of kernels and of probabilities, which a cluster has no use for.
+LOCAL_ONLY = ("kernel", "approx", "landmarks", "gamma", "cache_mb", "probability")
+HANDED_ON = (
+    *("model", "C", "bias", "solver", "tol", "mu", "mu_start", "mu_end", "epsilon", "lipschitz"),
+    *("max_iter", "time_limit", "seed", "checkpoint", "checkpoint_every", "resume"),
+    "class_weight",
+)
+
+
+def train_on_cluster(
+    asked: Request, target: str, address: str, workers: int | None, local: dict[str, Any]
+) -> None:
+    """Train on the workers of the scheduler at `address` and write the model here. `local` are
+    options that only one computer can do."""
+    import numpy as np
+
+    from .. import distributed
+
+    require_distributable(asked.settings, local)
+    fitting.check_files(asked, target)
+    if asked.pages:
+        fitting.refuse_rows_elsewhere(next(iter(asked.pages)))
+    clock = Clock()
+    clock.stop("read")
+    line = partial(words.fit_line, tol=asked.settings["tol"])
+    with (
+        Progress(line, not asked.silent, ENDING) as callback,
+        checkpoints.announced(asked.settings["checkpoint"]),
+        distributed.connected(address, workers) as client,
+    ):
+        machine = distributed.train(
+            asked.data,
+            client=client,
+            n_features=asked.features,
+            dtype=np.float32 if asked.float32 else np.float64,
+            callback=callback,
+            **{name: asked.settings[name] for name in HANDED_ON},
+        )
+    clock.stop("solve")
+    fitting.finish(asked, target, machine, clock, None, None)
+
+
+def require_distributable(settings: dict[str, Any], local: dict[str, Any]) -> None:
+    """Refuse what only one computer can do."""
+    for name in LOCAL_ONLY:
+        usual = TABLE[name].default if name in TABLE else False
+        if settings[name] != usual:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"--dask trains linear machines, without {option}")
+    if settings["multiclass"] == "ovo":
+        raise click.UsageError("--dask trains one class against the rest, --multiclass ovr")
+    for option, value in local.items():
+        if value:
+            raise click.UsageError(f"--dask and {option} do not go together")

@@ -1,0 +1,243 @@
+"""What commands say to people: lines made of facts, without any mathematics."""
+
+import json
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..selection.result import Choice, PathResult
+
+Facts = dict[str, Any]
+
+WHY_UNCERTIFIED = {
+    "interrupted": "interrupted; the best model found was kept",
+    "time_limit": "the time limit was reached",
+    "iteration_limit": "the limit of iterations was reached",
+    "converged": "the solver's own stopping rule was reached",
+}
+
+
+# ---------------------------------------------------------------- before and during the work
+
+
+def scaling_hint(least: float, largest: float) -> str:
+    """What to do about features that are badly scaled."""
+    return (
+        f"hint: features reach from {least:.3g} to {largest:.3g}; scaled to [0, 1] or [-1, 1] "
+        "they usually train faster and predict better"
+    )
+
+
+def fit_line(row: Facts, first: Facts, seconds: float, *, tol: float) -> str:
+    """Progress of a fit."""
+    several = row.get("problems", 1) > 1
+    which = f"problem {row['problem'] + 1}/{row['problems']}  " if several else ""
+    known = tol > 0 and math.isfinite(row["gap"])
+    away = f" ({row['gap'] / tol:.3g} x tolerance)" if known else ""
+    return (
+        f"{which}round {row['round']}  objective {row['objective']:.6g}  "
+        f"gap {row['gap']:.2e}{away}  {seconds:.1f} s"
+    )
+
+
+def path_line(row: Facts, first: Facts, seconds: float) -> str:
+    """Progress of a path: the sub-problems solved, then the machine trained on all rows."""
+    if "done" not in row:
+        return f"training on all rows  gap {row['gap']:.2e}  {seconds:.1f} s"
+    best = ""
+    if "best_score" in row:
+        best = f"  best so far {row['best_score']:.4f} at C = {row['best_C']:g}"
+    return (
+        f"{row['done']}/{row['total']} problems solved  now C = {row['C']:g}{best}  {seconds:.1f} s"
+    )
+
+
+def reading_line(row: Facts, first: Facts, seconds: float) -> str:
+    """Progress of a conversion. What an interrupted run had read is no speed of this one."""
+    speed = (row["text_bytes"] - first["text_bytes"]) / 1e6 / seconds
+    return (
+        f"{row['rows']} rows  {row['text_bytes'] / 1e6:.0f} MB of text  "
+        f"{speed:.0f} MB/s  {row['file']}"
+    )
+
+
+# ---------------------------------------------------------------- results
+
+
+def training_lines(facts: Facts) -> Iterator[str]:
+    """The lines LIBLINEAR and LIBSVM end with, and the certificate."""
+    for p in facts.get("problems", []):
+        yield (
+            f"{_sides(p)}: #iter = {p['iterations']}, objective = {p['objective']:.6f}, "
+            f"nSV = {p['n_support']}, gap = {p['gap']:.2e}"
+        )
+    yield f"optimization finished, #iter = {facts['iterations']}"
+    yield f"Objective value = {facts['objective']:.6f}"
+    yield f"nSV = {facts['n_support']}"
+    if "approx" in facts:
+        landmarks = facts["approx"]["landmarks"]
+        yield f"Approximation = nystroem, {landmarks} landmarks; the gap is of that problem"
+    yield f"Certified gap = {facts['gap']:.3e}"
+
+
+def uncertified_lines(facts: Facts, tol: float) -> Iterator[str]:
+    """A line for a run that did not reach its tolerance."""
+    if not facts["certified"]:
+        why = WHY_UNCERTIFIED[facts["status"]]
+        yield f"warning: gap {facts['gap']:.2e} is above the tolerance {tol:g}: {why}"
+
+
+def how_to_go_on(checkpoint: str, status: str = "interrupted") -> str:
+    """What to do about a run that could go on; `checkpoint` is as messages call it."""
+    more = "" if status == "interrupted" else " and a higher limit"
+    return f"the same command with --resume{more} goes on from {checkpoint}"
+
+
+def cross_validation_line(accuracy: float) -> str:
+    """As LIBLINEAR and LIBSVM say it."""
+    return f"Cross Validation Accuracy = {100 * accuracy:g}%"
+
+
+def prediction_line(facts: Facts) -> str:
+    """As LIBSVM says it."""
+    correct, n = facts["correct"], facts["n_samples"]
+    return f"Accuracy = {100 * correct / n:g}% ({correct}/{n}) (classification)"
+
+
+def conversion_line(facts: Facts, folder: str) -> str:
+    """What an on-disk matrix holds."""
+    return (
+        f"{facts['n_samples']} rows, {facts['n_features']} features, {facts['n_cells']} values: "
+        f"{facts['bytes'] / 1e6:.1f} MB in {folder}"
+    )
+
+
+def matrix_lines(facts: Facts) -> Iterator[str]:
+    """A line for each fact of an on-disk matrix."""
+    for name, value in facts.items():
+        yield f"{name:10} {value}"
+
+
+def model_lines(facts: Facts) -> Iterator[str]:
+    """A line for each fact of a model, and its certificate."""
+    for name, value in facts.items():
+        if value is not None and name not in ("problems", "gap"):
+            yield f"{_text(name.replace('_', ' ')):16s} {_text(value)}"
+    if "gap" not in facts:
+        yield "certificate      none: the model was not trained by this program"
+        return
+    yield f"certified gap    {facts['gap']:.3e}"
+    for p in facts["problems"]:
+        yield (
+            f"  {_sides(p)}: objective {p['objective']:.9g}, at least {p['dual_objective']:.9g}, "
+            f"gap {p['gap']:.2e}, {p['iterations']} iterations of {p['solver']}, {p['status']}"
+        )
+
+
+def _sides(p: Facts) -> str:
+    sides = [_number(c) for c in p["classes"]]
+    return f"class {sides[0]} against {sides[1] if len(sides) == 2 else 'the rest'}"
+
+
+def _number(value: float) -> str:
+    """Nine digits, or all of a whole number."""
+    if not isinstance(value, int) and value == value // 1 and abs(value) < 1e15:
+        return str(int(value))
+    return str(value) if isinstance(value, int) else f"{value:.9g}"
+
+
+def _text(value: Any) -> str:
+    """A fact in one line; what this program does not write is shown as JSON, and not at length."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        return _number(value)
+    if isinstance(value, list) and all(type(v) in (int, float) for v in value):
+        shown = " ".join(map(_number, value[:20]))
+        return shown + (f" ... ({len(value)})" if len(value) > 20 else "")
+    if isinstance(value, str) and value.isascii() and value.isprintable():
+        return value
+    text = json.dumps(value)
+    return text if len(text) <= 200 else text[:197] + "..."
+
+
+# ---------------------------------------------------------------- paths
+
+
+def path_lines(result: "PathResult") -> Iterator[str]:
+    """The table, what was chosen, the machine trained with it, and how it does on a test file."""
+    yield from table_lines(result)
+    yield from choice_lines(result)
+    if result.refit is not None:
+        facts = result.refit
+        gap = f"certified gap = {facts['gap']:.3e}"
+        yield f"Trained on all rows: C = {facts['C']:g}, nSV = {facts['n_support']}, {gap}"
+    if result.test is not None:
+        yield judged_line(result.test)
+
+
+def table_lines(result: "PathResult") -> Iterator[str]:
+    """A line per γ and cost: the mean score and its spread between folds, the seconds of all fits,
+    mean support vectors and weights, the largest gap."""
+    kernel, linear = result.gammas[0] is not None, result.settings.kernel == "linear"
+    heads = ["C", *(["gamma"] if kernel else []), result.scoring.replace("_", " "), "time"]
+    heads += ["SV", *(["weights"] if linear else []), "gap", ""]
+    rows = [heads]
+    means, spreads = result.means(), result.stds()
+    for g, gamma in enumerate(result.gammas):
+        for i, C in enumerate(result.costs):
+            cells = {name: values[g, i] for name, values in result.table.items()}
+            row = [f"{C:g}", *([f"{gamma:g}"] if kernel else [])]
+            row += [f"{means[g, i]:.4f} +/- {spreads[g, i]:.4f}", f"{cells['seconds'].sum():.2f} s"]
+            row += [f"{cells['n_support'].mean():.0f}"]
+            row += [f"{cells['n_nonzero'].mean():.0f}"] if linear else []
+            row += [f"{cells['gap'].max():.1e}", _marks(result, C, gamma)]
+            rows.append(row)
+    widths = [max(len(row[k]) for row in rows) for k in range(len(heads))]
+    for row in rows:
+        line = "  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths, strict=False))
+        yield f"{line}  {row[-1]}".rstrip()
+
+
+def _marks(result: "PathResult", C: float, gamma: float | None) -> str:
+    named = (("best", result.best), ("one-se", result.one_se))
+    return " ".join(name for name, choice in named if (choice.C, choice.gamma) == (C, gamma))
+
+
+def choice_lines(result: "PathResult") -> Iterator[str]:
+    """What the two rules choose."""
+    yield f"Best: {_described(result, result.best)}"
+    yield f"Within one standard error: {_described(result, result.one_se)}"
+
+
+def _described(result: "PathResult", choice: "Choice") -> str:
+    gamma = "" if choice.gamma is None else f", gamma = {choice.gamma:g}"
+    score = result.scoring.replace("_", " ")
+    return f"C = {choice.C:g}{gamma}, {score} = {choice.mean:.4f} +/- {choice.std_error:.4f}"
+
+
+def judged_line(facts: Facts) -> str:
+    """The scores on a test file."""
+    names = ("accuracy", "balanced_accuracy", "f1", "auc")
+    scores = ", ".join(f"{name.replace('_', ' ')} = {facts[name]:.4f}" for name in names)
+    return f"Test: {scores} ({facts['n_samples']} rows)"
+
+
+def state_lines(result: "PathResult", state: str | None) -> Iterator[str]:
+    """What became of the file of finished columns."""
+    if result.resumed:
+        yield f"{result.resumed} columns of the table were in {state}"
+    if result.ignored:
+        yield f"{state} is of another run and has been left as it is"
+
+
+def path_warnings(result: "PathResult") -> Iterator[str]:
+    """A line if fits did not reach their tolerance."""
+    off = ~result.table["certified"].astype(bool)
+    if off.any():
+        worst, tol = result.table["gap"].max(), result.settings.tol
+        yield (
+            f"warning: {off.sum()} of {off.size} fits end above the tolerance {tol:g}, "
+            f"the largest gap is {worst:.2e}"
+        )
