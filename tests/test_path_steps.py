@@ -13,7 +13,7 @@ from nesvm_jit.binary.start import Start
 from nesvm_jit.machine.assembled import Problem
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.train import Job, Posed, problems_of
-from nesvm_jit.matrix.checks import as_matrix, whole_number
+from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.selection import columns
 from nesvm_jit.selection import search as searches
 from nesvm_jit.selection import stage as stages
@@ -30,6 +30,7 @@ from nesvm_jit.selection.scores import all_scores
 from nesvm_jit.selection.search import Data, Search
 from nesvm_jit.selection.stage import Fit, Stage
 from nesvm_jit.selection.state import State
+from nesvm_jit.settings import whole_number
 from scipy.sparse import csr_matrix
 
 from . import oracle
