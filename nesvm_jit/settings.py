@@ -49,6 +49,12 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
     return int(value)
 
 
+def boolean(name: str, value: Any) -> None:
+    """Refuse what is not True or False, of Python or NumPy."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise InputError(f"{name} must be True or False, got {value!r:.60}")
+
+
 def _number(value: Any) -> int | float | None:
     """An int or a float, of Python or NumPy, as Python's; of all else, fractions too, None."""
     if isinstance(value, Integral):
@@ -84,11 +90,10 @@ class Whole(NamedTuple):
 
 
 class YesOrNo(NamedTuple):
-    """True or False, of Python or NumPy."""
+    """True or False."""
 
     def check(self, name: str, value: Any) -> None:
-        if type(value).__name__ not in ("bool", "bool_"):
-            raise InputError(f"{name} must be True or False, got {value!r:.60}")
+        boolean(name, value)
 
 
 class Function(NamedTuple):

@@ -7,6 +7,8 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import exact_loop
+from ..settings import boolean as boolean
+from ..settings import whole_number as whole_number
 from .matrix import Csr, CsrArrays, Matrix, is_checked, readonly, trust_array, trust_csr
 
 # Number types that kernels read as they are; other types are converted.
