@@ -1,12 +1,16 @@
 """The pages are true: examples run, output is what is printed, references are complete."""
 
 import inspect
+import json
 import re
 
 import pytest
 from bench.sessions import DOCS, PAGES, alike, play
 from nesvm_jit import kernels
 from nesvm_jit.cli import command
+
+from tests.commands import done
+from tests.test_layers import ROOMS
 
 ROOT = DOCS.parent
 COMMANDS = {"nesvm-jit": command, **command.commands}
@@ -124,3 +128,121 @@ def test_every_attribute_of_on_disk_matrices_is_documented():
     public |= {"name", "path", "n_rows", "n_cols", "n_cells", "dtype", "first_index"}
     text = sections(DOCS / "api.md")["open_matrix"]
     assert not [a for a in public if not re.search(rf"\b{a}\b", text)]
+
+
+# ---------------------------------------------------------------- lists
+
+
+def test_every_make_target_is_in_the_readme():
+    makefile = (ROOT / "Makefile").read_text().replace("\\\n", " ")
+    (targets,) = re.findall(r"^\.PHONY:(.*)$", makefile, flags=re.MULTILINE)
+    rows = re.findall(r"^\| (`make [^|]*) \|", (ROOT / "README.md").read_text(), flags=re.MULTILINE)
+    named = [name.removeprefix("make ") for row in rows for name in re.findall(r"`([^`]*)`", row)]
+    assert sorted(named) == sorted(targets.split())
+
+
+def test_every_page_is_in_the_index():
+    linked = re.findall(r"\]\(([^)#]+)\)", (DOCS / "index.md").read_text())
+    assert sorted(linked) == sorted(p.name for p in DOCS.glob("*.md") if p.name != "index.md")
+
+
+def test_the_rooms_of_the_design_are_those_that_imports_are_checked_by():
+    rows = re.findall(
+        r"^\| `([a-z_]*)(?:/|\.py)` \|", (DOCS / "design.md").read_text(), re.MULTILINE
+    )
+    assert rows == list(reversed(ROOMS))
+
+
+@pytest.mark.parametrize("page", ["CONTRIBUTING.md", "CHANGELOG.md", "docs/design.md"])
+def test_files_that_are_named_exist(page):
+    named = re.findall(r"`([\w./]+/[\w.]*|\w+\.(?:py|md|toml))`", (ROOT / page).read_text())
+    assert named or page == "CHANGELOG.md"
+    for name in named:
+        assert (ROOT / name).exists() or (ROOT / "nesvm_jit" / name).exists(), name
+
+
+# ---------------------------------------------------------------- keys of JSON
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """Data of two and of three classes, and models of them with what `train --json` printed."""
+    folder = tmp_path_factory.mktemp("keys")
+    rows = ["1:1", "1:2 2:-1", "1:3 2:1", "1:1 2:3", "2:2", "1:3 2:-2", "1:-1", "2:-3"]
+    printed = {}
+    for k in (2, 3):
+        lines = [f"{j % k} {row}\n" for j, row in enumerate(rows)]
+        (folder / f"data{k}").write_text("".join(lines))
+        words = ("train", "--json", folder / f"data{k}", folder / f"model{k}")
+        printed[k] = json.loads(done(*words).out)
+    return folder, printed
+
+
+def keys_after(page, section, words):
+    """The first list in backticks after these words."""
+    text = " ".join(sections(DOCS / page)[section].split())
+    assert words in text, words
+    return re.findall(r"`([^`]*)`", text[text.index(words) + len(words) :])[0].split()
+
+
+def printed_by(*words):
+    return json.loads(done(*words).out)
+
+
+def test_the_keys_of_train_are_documented(trained):
+    folder, printed = trained
+    keys = keys_after("cli.md", "train", "`--json`: ")
+    assert list(printed[2]) == keys
+    assert list(printed[3]) == [*keys, *keys_after("cli.md", "train", "the largest, and also ")]
+    of_problem = keys_after("cli.md", "train", "the list of objects with ")
+    assert [list(problem) for problem in printed[3]["problems"]] == [of_problem] * 3
+    found = printed_by("train", "-v", "2", "--json", folder / "data2")
+    assert list(found) == keys_after("cli.md", "train", "With `-v`: ")
+
+
+def test_the_keys_of_predict_and_convert_are_documented(trained):
+    folder, _ = trained
+    found = printed_by("predict", "--json", folder / "data2", folder / "model2", folder / "out")
+    row = "print one JSON object on standard output: "
+    assert list(found) == keys_after("cli.md", "predict", row)
+    found = printed_by("convert", "--json", folder / "data2", folder / "matrix")
+    assert list(found) == keys_after("cli.md", "convert", row)
+    found = printed_by("info", "--json", folder / "matrix")
+    assert list(found) == keys_after("cli.md", "info", "of an on-disk matrix ")
+
+
+def test_the_keys_of_info_are_documented(trained):
+    folder, _ = trained
+    found = printed_by("info", "--json", folder / "model2")
+    assert list(found) == keys_after("cli.md", "info", "of a linear model ")
+
+
+def test_the_keys_of_path_are_documented(trained):
+    folder, printed = trained
+    words = ("path", "--json", "-c", "1,2", "-v", "2", "--test", folder / "data2")
+    found = printed_by(*words, folder / "data2")
+    assert list(found) == keys_after("cli.md", "path", "`--json`: ")
+    assert list(found["cells"][0]) == keys_after("cli.md", "path", "an entry per γ and C: ")
+    assert list(found["refit"]) == list(printed[2])
+    for name, before in (
+        ("best", "`one_se` are "),
+        ("test", "`test` "),
+        ("seconds", "auc}`, `seconds` "),
+    ):
+        keys = keys_after("cli.md", "path", before)
+        assert list(found[name]) == " ".join(keys).strip("{}").split(", "), name
+
+
+def test_the_keys_of_the_last_line_of_models_are_documented(trained):
+    folder, _ = trained
+    line = (folder / "model3").read_text().splitlines()[-1]
+    facts = json.loads(line.removeprefix("nesvm_jit "))
+    page = (DOCS / "models.md").read_text()
+    cells = re.findall(r"^\| (`[^|]*) \|", page[page.index("nesvm_jit {JSON}") :], re.MULTILINE)
+    named = [name for cell in cells for name in re.findall(r"`([^`]*)`", cell)]
+    extra = [name.removeprefix("extra.") for name in named if name.startswith("extra.")]
+    assert list(facts.pop("extra")) == extra
+    assert set(facts) <= set(named)
+    of_problem = re.findall(r"of every sub-problem: `([^`]*)`", page)[0].split()
+    problems = json.loads(line.removeprefix("nesvm_jit "))["extra"]["problems"]
+    assert list(problems[0]) == of_problem
