@@ -19,12 +19,13 @@ COMPILERS = {"numba", "llvmlite"}
 MAY_IMPORT_COMPILERS = "jit"
 # Names of one room that another may use although they begin with an underscore: compiled loops.
 MAY_LEND_PRIVATE_NAMES = {"kernels"}
-# Where imports inside functions delay what is heavy: commands import what they do only when asked.
+# Where imports inside functions delay what is heavy: commands import what they do only when asked,
+# and plots say in one line that matplotlib is missing before they import what needs it.
 MAY_DELAY_IMPORTS = {
     *("__main__.py", "files/model/rows.py"),
     *(f"cli/{name}.py" for name in ("checkpoints", "cluster", "convert", "crossval", "fitting")),
     *(f"cli/{name}.py" for name in ("info", "options", "outputs", "path", "predict", "train")),
-    "cli/warmup.py",
+    *("cli/warmup.py", "pages/plots.py"),
 }
 MAKERS = {
     *("kernel", "exact_kernel", "loop", "exact_loop"),

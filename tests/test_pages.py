@@ -4,6 +4,7 @@ import csv
 import json
 import re
 import sys
+from html.parser import HTMLParser
 
 import numpy as np
 import pytest
@@ -11,17 +12,19 @@ from nesvm_jit import train
 from nesvm_jit.errors import InputError, NesvmError
 from nesvm_jit.machine import facts as report
 from nesvm_jit.pages import numbers
-from nesvm_jit.pages.html import page, script_json, write_html
+from nesvm_jit.pages.html import page, write_html
+from nesvm_jit.pages.palette import css_variables
 from nesvm_jit.pages.paths import path_document
 from nesvm_jit.pages.pictures import confusion_chart, training_document
-from nesvm_jit.pages.plane import contour
-from nesvm_jit.pages.plots import format_of, plot, plot_path
+from nesvm_jit.pages.plots import format_of, plot
 from nesvm_jit.pages.trace import write_trace
 from nesvm_jit.solvers.run import COLUMNS
 
 from .commands import data_file, done, folder_with, kernel_text, refused
 from .data import blobs
 from .path_facts import path_facts
+
+pytest.importorskip("matplotlib")
 
 SECONDS = {"read": 0.1, "solve": 0.2, "write": 0.3, "total": 0.6}
 LIMIT = 500_000  # bytes of a page
@@ -94,12 +97,10 @@ def test_curves_are_the_history(case):
 def test_histograms_count_every_row(case):
     _, _, machine, document = case
     for key in ("u", "decision"):
-        variants = charts(document)[key]["variants"]
-        assert variants
-        for variant in variants:
-            total = sum(sum(s["counts"]) for s in variant["series"])
-            assert total in {len(f.solution.alpha) for f in machine.solutions}
-            assert all(len(s["counts"]) == len(variant["edges"]) - 1 for s in variant["series"])
+        chart = charts(document)[key]
+        total = sum(sum(s["counts"]) for s in chart["series"])
+        assert total == max(len(f.solution.alpha) for f in machine.solutions)
+        assert {len(s["counts"]) for s in chart["series"]} == {len(chart["edges"]) - 1}
 
 
 def test_confusion_counts_what_is_predicted(case):
@@ -122,17 +123,17 @@ def test_two_features_have_a_plane(case):
     found = charts(document)
     assert ("plane" in found) == (X.shape[1] == 2)
     if "plane" in found:
-        runs = np.array([np.repeat(r[::2], r[1::2]) for r in found["plane"]["regions"]])
-        x, y = (np.linspace(*found["plane"][k]["range"], len(runs)) for k in "xy")
+        regions = np.array(found["plane"]["regions"])
+        x, y = (np.linspace(*found["plane"][k]["range"], len(regions)) for k in "xy")
         mesh = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
-        agree = machine.predict(mesh) == machine.classes[runs.ravel()]
+        agree = machine.predict(mesh) == machine.classes[regions.ravel()]
         assert agree.mean() > 0.999
 
 
 def test_u_is_zero_inside_or_one():
     X, y = blobs(n=60)
     machine, document = made(X, y)
-    counts = charts(document)["u"]["variants"][0]["series"][0]["counts"]
+    counts = charts(document)["u"]["series"][0]["counts"]
     u = machine.solutions[0].solution.alpha / machine.solutions[0].costs
     assert counts[0] == (u == 0).sum()
     assert counts[-1] == (u > 0.999).sum()
@@ -141,7 +142,7 @@ def test_u_is_zero_inside_or_one():
 
 def test_the_largest_weights_come_first():
     machine, document = made(*blobs(n=60, p=50))
-    bars = charts(document)["weights"]["variants"][0]
+    bars = charts(document)["weights"]
     w = machine.record.weights[:, 0]
     assert bars["labels"][0] == f"feature {np.abs(w).argmax() + 1}"
     assert len(bars["values"]) == 30
@@ -217,7 +218,6 @@ def test_a_run_without_rounds_can_be_drawn(tmp_path):
     facts = report.training(machine, "auto", SECONDS)
     document = training_document(machine, X, y, facts, "none")
     assert page(document)
-    pytest.importorskip("matplotlib")
     plot(document, tmp_path / "none.png")
     assert (tmp_path / "none.png").read_bytes().startswith(SIGNATURES["png"])
 
@@ -267,39 +267,108 @@ def test_numbers_for_people(value, shown):
     assert numbers.text(value) == shown
 
 
-def test_contours_follow_a_circle_and_cut_a_saddle():
-    x = np.linspace(-2, 2, 81)
-    values = x[None, :] ** 2 + x[:, None] ** 2
-    (ring,) = contour(x, x, values, 1.0)
-    assert np.hypot(*ring.T) == pytest.approx(1.0, abs=0.01)
-    assert (ring[0] == ring[-1]).all()
-    assert len(contour(x, x, x[None, :] * x[:, None], 0.01)) == 2
-    assert contour(x, x, values, 99.0) == []
-
-
 # ---------------------------------------------------------------- pages
 
 
+HOSTILE = """</svg></style><script>alert(1)</script><b onload='x'>"&amp;{{facts}} $\\frac"""
+
+BRIEF = "</svg><script>&$x"  # as long as there is space for beside an axis
+
+
 def test_names_cannot_break_a_page():
-    evil = "</script><script>alert(1)</script><b>&amp;{{data}}"
-    X, y = blobs(n=30)
-    _, document = made(X, y, title=evil)
-    document["sections"][0]["title"] = evil
+    _, document = made(*blobs((3, 1, 2), n=30, p=2), title=HOSTILE)
+    document |= {"subtitle": HOSTILE, "program": HOSTILE}
+    document["certificate"] |= {"sentence": HOSTILE, "more": HOSTILE}
+    document["tiles"].append([HOSTILE, HOSTILE])
+    document["facts"].append([HOSTILE, HOSTILE])
+    for section in document["sections"]:
+        section["title"] = HOSTILE
+        for chart in section["charts"]:
+            spoil(chart)
     text = page(document)
-    assert text.count("</script>") == 2
-    assert "<b>" not in text
-    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)[1]
-    assert json.loads(data)["sections"][0]["title"] == evil
-    assert json.loads(script_json({"a": "\u2028<!--"})) == {"a": "\u2028<!--"}
+    assert text.count("<script") == text.count("<b ") == 0
+    assert text.count("</svg>") == text.count("<svg ") == 8
+    assert text.count("</style>") == text.count("<style>") == 1
+    assert text.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 60
+    assert text.count("&lt;/svg&gt;&lt;script&gt;&amp;$x") > 100
+    elements = Elements()
+    elements.feed(text)
+    assert elements.left == []
+    assert not [name for _, name in elements.attributes if name.startswith("on")]
+
+
+def spoil(chart):
+    """Put a hostile name wherever a chart has one."""
+    chart |= {"title": HOSTILE, "note": HOSTILE}
+    for key in ("x", "y"):
+        if key in chart:
+            chart[key]["label"] = BRIEF
+    for axis in chart.get("axes", ()):
+        axis["label"] = BRIEF
+    for named in [*chart.get("series", ()), *chart.get("levels", ())]:
+        named |= {key: BRIEF for key in ("name", "label") if key in named}
+    for key in ("labels", "classes", "head"):
+        if key in chart:
+            chart[key] = [f"{BRIEF}{k}" for k in range(len(chart[key]))]
+    if "rows" in chart:
+        chart["rows"] = [[HOSTILE] * len(row) for row in chart["rows"]]
+    if "names" in chart:
+        chart["names"] = {str(k): HOSTILE for k in range(len(chart["edges"]) - 1)}
+
+
+class Elements(HTMLParser):
+    """Elements that are opened and not closed, and the attributes of all."""
+
+    def __init__(self):
+        super().__init__()
+        self.left, self.attributes = [], []
+
+    def handle_starttag(self, tag, attributes):
+        self.attributes += [(tag, name) for name, _ in attributes]
+        if tag not in ("meta", "link"):
+            self.left.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.attributes += [(tag, name) for name, _ in attributes]
+
+    def handle_endtag(self, tag):
+        assert self.left.pop() == tag
+
+
+def test_a_page_has_no_script_and_closes_what_it_opens(case):
+    text = page(case[-1])
+    elements = Elements()
+    elements.feed(text)
+    assert elements.left == []
+    assert "<script" not in text
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in text
+    assert not [name for _, name in elements.attributes if name.startswith("on")]
+
+
+def test_ids_are_unique_and_references_lead_to_them(case):
+    text = page(case[-1])
+    ids = re.findall(r'\bid="([^"]*)"', text)
+    assert len(ids) == len(set(ids))
+    references = set(re.findall(r'(?:url\(|href=")#([^")]*)', text))
+    assert references
+    assert references <= set(ids)
+
+
+def test_charts_have_the_colours_of_the_page(case):
+    _, body = page(case[-1]).split("</style>")
+    assert not re.search(r"#[0-9a-fA-F]{3,6}\b[^-\w]", re.sub(r'(?:url\(|href=")#[^")]*', "", body))
+    variables = set(re.findall(r"var\((--[\w-]+)\)", body))
+    assert {"--ink", "--soft", "--grid", "--c0", "--font"} <= variables
+    for theme in ("light", "dark"):
+        assert variables - {"--font"} <= set(re.findall(r"(--[\w-]+):", css_variables(theme)))
 
 
 def test_pages_load_nothing(case):
     text = page(case[-1])
     assert "http:" not in text
     assert "https:" not in text
-    assert not re.search(r"@import|url\(|src=|\bfetch\(|XMLHttpRequest|import\(", text)
-    assert re.findall(r'href="([^"]*)"', text) == ["data:,"]
-    assert "default-src 'none'" in text
+    assert not re.search(r"@import|url\((?!#)|src=|<image|<object|<iframe", text)
+    assert {h for h in re.findall(r'href="([^"]*)"', text) if not h.startswith("#")} == {"data:,"}
 
 
 def test_slots_are_all_filled(case):
@@ -315,7 +384,6 @@ def test_slots_are_all_filled(case):
     indirect=True,
 )
 def test_plots_are_drawn(case, tmp_path):
-    pytest.importorskip("matplotlib")
     plot(case[-1], tmp_path / "run.png")
     assert (tmp_path / "run.png").read_bytes().startswith(SIGNATURES["png"])
     assert [p.name for p in tmp_path.iterdir()] == ["run.png"]
@@ -323,7 +391,6 @@ def test_plots_are_drawn(case, tmp_path):
 
 @pytest.mark.parametrize("kind", ["svg", "pdf"])
 def test_the_ending_chooses_the_format(tmp_path, kind):
-    pytest.importorskip("matplotlib")
     _, document = made(*blobs(n=30), title="$a_$ 数")
     plot(document, tmp_path / f"a.{kind.upper()}")
     assert (tmp_path / f"a.{kind.upper()}").read_bytes().startswith(SIGNATURES[kind])
@@ -335,12 +402,18 @@ def test_other_endings_are_refused():
 
 
 def test_without_matplotlib_a_line_says_how_to_get_it(tmp_path, monkeypatch):
+    _, document = made(*blobs(n=30))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(NesvmError, match=r"pip install 'nesvm-jit\[plot\]'"):
-        plot({}, tmp_path / "run.png")
+    said = "plots and pages need matplotlib: pip install 'nesvm-jit[plot]'"
+    for write, name in ((plot, "run.png"), (write_html, "run.html")):
+        with pytest.raises(NesvmError) as e:
+            write(document, tmp_path / name)
+        assert str(e.value) == said
     monkeypatch.chdir(tmp_path)
     data_file(tmp_path / "two")
-    assert "nesvm-jit[plot]" in refused("train", "--plot", "run.png", "two")
+    for command in ("train", "path"):
+        for option, name in (("--plot", "run.png"), ("--html", "run.html")):
+            assert refused(command, option, name, "two") == f"nesvm-jit: {said}\n"
     assert [p.name for p in tmp_path.iterdir()] == ["two"]
 
 
@@ -349,14 +422,14 @@ def test_without_matplotlib_a_line_says_how_to_get_it(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("gammas", [(None,), (0.01, 0.1, 1.0)])
 def test_paths_are_drawn(tmp_path, gammas):
-    pytest.importorskip("matplotlib")
     facts = path_facts(gammas)
-    plot_path(facts, tmp_path / "path.svg", "a9a")
-    assert b"one standard error" in (tmp_path / "path.svg").read_bytes()
     document = path_document(facts, "a9a")
+    plot(document, tmp_path / "path.svg")
+    assert b"one standard error" in (tmp_path / "path.svg").read_bytes()
     found = charts(document)
-    assert {*found} == {"scores", "seconds", "sizes", "gaps"}
-    scores = found["scores"]["variants"][0]
+    others = {"scores-balanced_accuracy", "scores-f1"}
+    assert {*found} == {"scores-accuracy", "seconds", "sizes", "gaps", *others}
+    scores = found["scores-accuracy"]
     assert len(scores["series"]) == len(gammas)
     means = [np.mean(c["scores"]["accuracy"]) for c in facts["cells"]]
     drawn = [y for s in scores["series"] for y in s["y"]]
@@ -374,6 +447,7 @@ def test_a_path_may_show_the_machine_and_the_test_file():
     document = path_document(path_facts(), "a9a", training, confusion)
     assert [s["title"] for s in document["sections"]] == [
         "Every cost",
+        "Other scores",
         "The test file",
         "All rows: How training went",
         "All rows: What was found",
@@ -389,7 +463,7 @@ def test_a_path_that_was_ended_says_so():
     document = path_document(facts, "a9a")
     assert not document["certificate"]["certified"]
     assert "19 of 20 fits" in document["certificate"]["sentence"]
-    page(document)
+    assert "19 of 20 fits" in page(document)
 
 
 # ---------------------------------------------------------------- the command line
@@ -417,7 +491,7 @@ def test_precomputed_kernels_have_pages_too(here):
 def test_two_features_of_a_file_have_a_plane(here):
     data_file(here / "plane", p=2)
     done("train", "--float32", "--html", "plane.html", "plane")
-    assert '"kind":"plane"' in (here / "plane.html").read_text()
+    assert '<article class="card plane" id="chart-plane">' in (here / "plane.html").read_text()
 
 
 def test_a_trace_may_go_to_standard_output(here):

@@ -1,93 +1,11 @@
-"""The picture over two features, and the lines of equal value in it."""
-
-from itertools import pairwise
+"""The picture over two features: rows, regions and decision values."""
 
 import numpy as np
 import pytest
-from nesvm_jit.pages.plane import contour, plane
+from nesvm_jit.pages.plane import plane
 from scipy.sparse import csr_matrix
 
 from .made_up import found, machine, problem
-
-CORNERS = np.array([0.0, 1.0])
-
-
-def as_lists(lines):
-    return [line.tolist() for line in lines]
-
-
-def ends(lines):
-    """Lines of two points, whichever comes first."""
-    return sorted(sorted(line) for line in as_lists(lines))
-
-
-# ---------------------------------------------------------------- contours
-
-
-@pytest.mark.parametrize(
-    ("values", "expected"),
-    [
-        ([[0, 1], [0, 1]], [[[10.75, 5], [10.75, 9]]]),
-        ([[0, 0], [1, 1]], [[[10, 8], [11, 8]]]),
-        ([[1, 0], [0, 0]], [[[10.25, 5], [10, 6]]]),
-        ([[0, 1], [0, 0]], [[[10.75, 5], [11, 6]]]),
-        ([[0, 0], [0, 1]], [[[11, 8], [10.75, 9]]]),
-        ([[0, 0], [1, 0]], [[[10.25, 9], [10, 8]]]),
-        ([[0, 0], [0, 0]], []),
-        ([[1, 1], [1, 1]], []),
-        ([[0.75, 0.75], [0.75, 1]], [[[11, 5], [10, 9]]]),
-    ],
-)
-def test_a_cell_is_crossed_where_its_sides_have_the_level(values, expected):
-    lines = contour(np.array([10.0, 11.0]), np.array([5.0, 9.0]), np.array(values, float), 0.75)
-    assert [{tuple(p) for p in line} for line in as_lists(lines)] == [
-        {tuple(map(float, p)) for p in line} for line in expected
-    ]
-
-
-def test_a_saddle_is_cut_by_the_value_in_its_middle():
-    low = contour(CORNERS, CORNERS, np.array([[1.0, 0.0], [0.0, 1.0]]), 0.75)
-    assert ends(low) == [[[0, 0.25], [0.25, 0]], [[0.75, 1], [1, 0.75]]]
-    high = contour(CORNERS, CORNERS, np.array([[1.0, 0.0], [0.0, 1.0]]), 0.25)
-    assert ends(high) == [[[0, 0.75], [0.25, 1]], [[0.75, 0], [1, 0.25]]]
-
-
-def test_the_middle_of_a_saddle_at_the_level_is_not_above_it():
-    lines = contour(CORNERS, CORNERS, np.array([[1.0, 0.0], [0.0, 1.0]]), 0.5)
-    assert ends(lines) == [[[0, 0.5], [0.5, 0]], [[0.5, 1], [1, 0.5]]]
-
-
-def test_rings_are_closed_and_open_lines_are_not():
-    values = np.zeros((5, 5))
-    values[1, 1] = values[3, 4] = 1.0
-    grid = np.arange(5.0)
-    opened, ring = as_lists(contour(grid, grid, values, 0.5))
-    assert opened in ([[4, 2.5], [3.5, 3], [4, 3.5]], [[4, 3.5], [3.5, 3], [4, 2.5]])
-    assert ring[0] == ring[-1]
-    assert sorted(ring[:-1]) == [[0.5, 1], [1, 0.5], [1, 1.5], [1.5, 1]]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_contours_are_those_of_contourpy(seed):
-    contourpy = pytest.importorskip("contourpy")
-    rng = np.random.default_rng(seed)
-    x, y = np.cumsum(rng.uniform(0.5, 2, 9)), np.cumsum(rng.uniform(0.5, 2, 7))
-    values = rng.standard_normal((7, 9))
-    theirs = contourpy.contour_generator(x, y, values).lines(0.1)
-    ours = contour(x, y, values, 0.1)
-
-    def pieces(lines):
-        return {
-            frozenset(tuple(np.round(p, 3)) for p in pair)
-            for line in lines
-            for pair in pairwise(line)
-        }
-
-    assert pieces(ours) == pieces(theirs)
-    assert sorted(map(len, ours)) == sorted(map(len, theirs))
-
-
-# ---------------------------------------------------------------- the plane
 
 
 def pictured(X, y, weights=((1.0,), (0.0,)), bias=(-2.0,), alpha=None, **how):
@@ -109,14 +27,9 @@ def test_a_plane_shows_rows_regions_boundary_and_margins():
         "class": [1, 0, 1],
         "support": [1, 0, 1],
     }
-    assert chart["regions"] == [[1, 80, 0, 80]] * 160
-    assert [line["level"] for line in chart["lines"]] == [-1, 0, 1]
-    for line, x in zip(chart["lines"], (1, 2, 3), strict=True):
-        (flat,) = line["paths"]
-        assert flat[::2] == pytest.approx([x] * 160)
-        heights = np.linspace(9.2, 20.8, 160)
-        assert sorted(flat[1::2]) == pytest.approx(heights, rel=1e-4)
-        assert flat[1::2] == [float(f"{v:.5g}") for v in flat[1::2]]
+    assert chart["regions"] == [[1] * 80 + [0] * 80] * 160
+    across = np.linspace(-0.32, 4.32, 160) - 2.0
+    assert chart["values"] == [[float(f"{v:.6g}") for v in across]] * 160
     assert chart["note"] == (
         "Background: the class decided for. Solid line: the boundary; dashed: the margins, "
         "decision value ±1. Rings: support vectors."
@@ -155,11 +68,11 @@ def test_of_several_classes_there_are_regions_alone():
     made = machine(weights, parts, [problem([k]) for k in (5, 7, 9)], classes=(5, 7, 9))
     X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
     chart = plane(made, X, np.array([5.0, 7.0, 9.0, 9.0]))
-    assert chart["lines"] == []
+    assert chart["values"] is None
     assert chart["note"] == "Background: the class decided for. Rings: support vectors."
     assert chart["points"]["class"] == [0, 1, 2, 2]
     assert chart["points"]["support"] == [0, 1, 0, 1]
-    cells = np.array([np.repeat(r[::2], r[1::2]) for r in chart["regions"]])
+    cells = np.array(chart["regions"])
     x, z = (np.linspace(*chart[k]["range"], 160) for k in "xy")
     scores = np.stack([x + 0 * z[:, None], -x + 0 * z[:, None], z[:, None] + 0 * x])
     np.testing.assert_array_equal(cells, scores.argmax(axis=0))

@@ -5,10 +5,12 @@ import warnings
 import numpy as np
 import pytest
 from nesvm_jit.errors import InputError
-from nesvm_jit.pages.plots import COLOURS, INK, SOFT, format_of, plot
+from nesvm_jit.pages.palette import CARD, COLOURS, INK, SOFT
+from nesvm_jit.pages.plots import draw_svg, format_of, plot
 
 matplotlib = pytest.importorskip("matplotlib")
 from matplotlib.colors import same_color, to_hex, to_rgba  # noqa: E402
+from matplotlib.contour import ContourSet  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
 COST = [{"key": "C", "label": "C", "log": True}]
@@ -55,7 +57,7 @@ def curve(name="curve", y=(1.0, 2.0, 4.0), x=None, **more):
 def histogram(*counts, edges=(0, 1, 2), log=False, **more):
     series = [{"name": f"group {k}", "counts": list(c)} for k, c in enumerate(counts)]
     labels = {"x": {"label": "value"}, "y": {"label": "rows", "log": log}}
-    chart = {"kind": "histogram", "id": "u", "title": "Bins", "edges": list(edges)}
+    chart = {"kind": "histogram", "id": "u", "title": "Bins", "edges": list(edges), "names": {}}
     return {**chart, **labels, "series": series, **more}
 
 
@@ -75,10 +77,14 @@ def training(*charts, axes=("seconds",), classes=2):
     """A document of a training run with the charts that all have."""
     columns = {key: [0, 1, 2] for key in axes}
     axes = [{"key": key, "label": f"in {key}", "log": False} for key in axes]
+    again = [*axes[1:], axes[0]]
     both = lines({"name": "objective", "y": [3, 2, 1]}, axes=axes, columns=columns)
     gap = lines({"name": "gap", "y": [1, 0.1, 0.01], "columns": columns}, axes=axes, y=LOG)
     all_charts = [{**both, "id": "objective", "title": "objective"}]
-    all_charts += [{**gap, "id": "gap", "title": "gap"}, *charts]
+    all_charts += [{**gap, "id": "gap", "title": "gap"}]
+    if len(axes) > 1:
+        all_charts += [{**gap, "id": "gap-again", "title": "gap again", "axes": again}]
+    all_charts += charts
     if "confusion" not in [c["id"] for c in charts]:
         all_charts.append(matrix(np.eye(classes, dtype=int)))
     return document(*all_charts, kind="train")
@@ -161,26 +167,22 @@ def test_panels_have_a_grid_below_the_curves_and_two_spines(drawn):
     }
     assert all(line.get_visible() for line in ax.get_xgridlines() + ax.get_ygridlines())
     assert ax.get_axisbelow() is True
-    assert ax.title.get_fontsize() == 10.5
+    assert ax.title.get_fontsize() == pytest.approx(10.8)
     assert {t.get_fontsize() for t in ax.get_xticklabels()} == {9.0}
     assert ax.get_legend().get_frame_on() is False
-    assert {t.get_fontsize() for t in ax.get_legend().get_texts()} == {8.5}
+    assert {t.get_fontsize() for t in ax.get_legend().get_texts()} == {9.0}
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("cost", "score")
 
 
-def test_a_path_shows_lines_over_costs_alone(drawn):
-    other = [{"key": "seconds", "label": "s", "log": False}]
-    over_time = lines({**curve(), "columns": {"seconds": [1, 2, 3]}}, axes=other, title="other")
-    figure = drawn(document(lines(curve(), title="one"), over_time, matrix([[1]])))
-    assert titles(figure) == ["one"]
+def test_a_path_shows_its_first_section(drawn):
+    found = document(lines(curve(), title="one"), lines(curve(), title="two"))
+    found["sections"].append({"title": "more", "charts": [lines(curve(), title="three")]})
+    assert titles(drawn(found)) == ["one", "two"]
 
 
-def test_of_variants_the_first_is_drawn_under_the_title_of_the_chart(drawn):
-    variants = [{"name": "first", "series": [curve(y=[7, 8, 9])]}, {"name": "second", "series": []}]
-    chart = {k: v for k, v in lines().items() if k != "series"}
-    figure = drawn(document({**chart, "variants": [v | {"title": "no"} for v in variants]}))
-    assert titles(figure) == ["Lines"]
-    assert figure.axes[0].lines[0].get_ydata().tolist() == [7, 8, 9]
+def test_a_table_is_not_drawn(drawn):
+    table = {"kind": "table", "id": "problems", "title": "Sub-problems", "rows": []}
+    assert titles(drawn(training(table))) == ["objective", "gap", "Classes"]
 
 
 def bars(values=(2.0, -1.0)):
@@ -191,13 +193,13 @@ def bars(values=(2.0, -1.0)):
     }
 
 
-def plane(classes=2, lines_=(), support=(1, 0)):
+def plane(classes=2, values=None, support=(1, 0)):
     return {
-        **{"kind": "plane", "id": "plane", "title": "Plane", "lines": list(lines_)},
+        **{"kind": "plane", "id": "plane", "title": "Plane", "values": values},
         "x": {"label": "feature 1", "range": [0, 4]},
         "y": {"label": "feature 2", "range": [-1, 1]},
         "classes": [f"{k}" for k in range(classes)],
-        "regions": [[0, 2, 1, 1], [1, 3]],
+        "regions": [[0, 0, 1], [0, 1, 1], [1, 1, 1]],
         "points": {"x": [1.0, 2.0], "y": [0.0, 0.5], "class": [0, 1], "support": list(support)},
     }
 
@@ -206,7 +208,7 @@ def test_a_training_run_has_six_panels_at_most(drawn):
     decision = histogram([1, 2], id="decision", title="decision")
     charts = [plane(), histogram([1, 2], title="u"), decision, bars()]
     found = titles(drawn(training(*charts, axes=THREE)))
-    assert found == ["objective", "gap", "gap", "Plane", "u", "decision"]
+    assert found == ["objective", "gap", "gap again", "Plane", "u", "decision"]
 
 
 @pytest.mark.parametrize(
@@ -220,7 +222,7 @@ def test_of_two_classes_weights_come_before_the_matrix(drawn, classes, last):
 def test_the_gap_is_drawn_against_two_axes_the_objective_against_the_first(drawn):
     figure = drawn(training(axes=THREE))
     assert [a.get_xlabel() for a in figure.axes[:3]] == ["in seconds", "in seconds", "in passes"]
-    assert titles(figure)[:3] == ["objective", "gap", "gap"]
+    assert titles(figure)[:3] == ["objective", "gap", "gap again"]
     assert titles(drawn(training())) == ["objective", "gap", "Classes"]
 
 
@@ -333,7 +335,7 @@ def test_errors_are_bars_with_caps_and_none_where_unknown(drawn):
 def test_more_curves_than_colours_are_one_colour_and_faint_but_the_first(drawn, n):
     ax = drawn(document(lines(*(curve(f"{k}") for k in range(n))))).axes[0]
     found = {line.get_label(): look(line) for line in ax.lines}
-    first, others = (COLOURS[0], "-", "o", 1.7, 3.0, None), (COLOURS[0], "-", "o", 0.8, 1.5, 0.4)
+    first, others = (COLOURS[0], "-", "o", 1.7, 3.0, None), (COLOURS[0], "-", "None", 0.8, 6.0, 0.4)
     if n == 8:
         assert found == {f"{k}": (COLOURS[k], *first[1:]) for k in range(n)}
         assert names(ax) == [f"{k}" for k in range(n)]
@@ -442,11 +444,10 @@ def test_every_stage_is_a_span_the_darker_the_smaller_its_smoothing(drawn):
     assert [(t.get_text(), *t.get_position(), to_hex(t.get_color())) for t in strip.texts] == [
         ("1", 1.0, 0.45, INK),
         ("0.1", 3.0, 0.45, INK),
-        ("0.01", 5.5, 0.45, to_hex("white")),
+        ("0.01", 5.5, 0.45, CARD),
     ]
-    assert {(t.get_ha(), t.get_va(), t.get_fontsize()) for t in strip.texts} == {
-        ("center", "center", 7)
-    }
+    ((ha, va, size),) = {(t.get_ha(), t.get_va(), t.get_fontsize()) for t in strip.texts}
+    assert (ha, va, size) == ("center", "center", pytest.approx(9 * 0.833))
 
 
 def test_one_stage_has_a_middle_shade(drawn):
@@ -474,7 +475,7 @@ def test_stages_of_a_run_without_length_are_drawn(drawn):
     assert not strip.texts
 
 
-def test_the_name_needs_nine_hundredths_of_the_length_of_the_run(drawn):
+def test_the_name_needs_nine_hundredths_of_the_width_of_the_chart(drawn):
     strip = strip_of(drawn(staged([1, 1, 0.5, 0.5], [10.0, 10.9, 10.95, 11.05])))
     assert [t.get_text() for t in strip.texts] == ["1", "0.5"]
     strip = strip_of(drawn(staged([1, 0.5, 0.5], [0, 0.08, 0.16])))
@@ -490,6 +491,7 @@ def test_the_strip_lies_on_the_axis(drawn):
     assert ax.get_shared_x_axes().joined(ax, strip)
     assert strip.get_yticks().tolist() == [0.5]
     assert [t.get_text() for t in strip.get_yticklabels()] == ["μ"]
+    assert strip.yaxis.get_ticks_position() == "right"
     assert strip.yaxis.get_tick_params()["length"] == 0
     assert strip.xaxis.get_tick_params()["length"] == 0
     assert strip.xaxis.get_tick_params()["labelbottom"] is False
@@ -522,7 +524,7 @@ def test_bars_of_a_histogram_stand_between_the_edges(drawn):
     assert colours == [COLOURS[0], COLOURS[0], COLOURS[1], COLOURS[1]]
     assert {p.get_alpha() for p in ax.patches} == {0.55}
     assert {p.get_linewidth() for p in ax.patches} == {0.4}
-    assert {to_hex(p.get_edgecolor()) for p in ax.patches} == {to_hex("white")}
+    assert {to_hex(p.get_edgecolor()) for p in ax.patches} == {CARD}
     assert names(ax) == ["group 0", "group 1"]
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("value", "rows")
     assert ax.get_yscale() == "linear"
@@ -576,7 +578,6 @@ def test_weights_are_bars_from_above_coloured_by_sign(drawn):
     assert {p.get_alpha() for p in ax.patches} == {0.85}
     assert ax.get_yticks().tolist() == [0, 1, 2]
     assert [t.get_text() for t in ax.get_yticklabels()] == ["feature 0", "feature 1", "feature 2"]
-    assert {t.get_fontsize() for t in ax.get_yticklabels()} == {6.5}
     assert ax.yaxis_inverted()
     assert ax.get_xlabel() == "weight"
     assert not any(g.get_visible() for g in ax.get_ygridlines())
@@ -585,29 +586,30 @@ def test_weights_are_bars_from_above_coloured_by_sign(drawn):
 
 def test_a_confusion_matrix_is_shaded_by_the_shares_of_its_rows(drawn):
     ax = panel(drawn(training(matrix([[6, 4, 0], [0, 1, 0], [0, 0, 0]]))), "Classes")
-    (image,) = ax.images
-    np.testing.assert_allclose(image.get_array(), [[0.6, 0.4, 0], [0, 1, 0], [0, 0, 0]])
-    assert (image.get_clim(), image.cmap.name) == ((0, 1.15), "Blues")
+    cells = [(p.get_x(), p.get_y(), p.get_width(), p.get_height()) for p in ax.patches]
+    assert cells == [(-0.5, -0.5, 1, 1), (0.5, -0.5, 1, 1), (0.5, 0.5, 1, 1)]
+    assert [p.get_alpha() for p in ax.patches] == pytest.approx([0.64, 0.46, 1.0])
+    assert {(to_hex(p.get_facecolor()), p.get_linewidth()) for p in ax.patches} == {(COLOURS[0], 0)}
     found = [(t.get_text(), *t.get_position(), to_hex(t.get_color())) for t in ax.texts]
     assert found == [
-        *(("6", 0, 0, INK), ("4", 1, 0, INK), ("1", 1, 1, to_hex("white"))),
+        *(("6", 0, 0, INK), ("4", 1, 0, INK), ("1", 1, 1, CARD)),
     ]
     assert {(t.get_ha(), t.get_va(), t.get_fontsize()) for t in ax.texts} == {
         ("center", "center", 9)
     }
+    assert (ax.get_xlim(), ax.get_ylim(), ax.get_aspect()) == ((-0.5, 2.5), (2.5, -0.5), 1.0)
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("decided", "true")
     assert not any(g.get_visible() for g in ax.get_xgridlines() + ax.get_ygridlines())
 
 
-def test_shades_of_a_matrix_do_not_depend_on_its_smallest_share(drawn):
-    (image,) = panel(drawn(training(matrix([[6, 4], [3, 7]]))), "Classes").images
-    assert image.get_clim() == (0, 1.15)
-
-
-@pytest.mark.parametrize(("n", "size"), [(5, 9), (6, 6.5), (12, 6.5), (13, None)])
-def test_numbers_of_a_large_matrix_are_small_and_then_left_out(drawn, n, size):
-    ax = panel(drawn(training(matrix(7 * np.eye(n, dtype=int)))), "Classes")
-    assert [t.get_fontsize() for t in ax.texts] == [size] * (n if size else 0)
+@pytest.mark.parametrize(("n", "count"), [(12, 7), (13, None), (5, 123456)])
+def test_numbers_fit_their_cells_and_are_left_out_of_large_matrices(drawn, n, count):
+    figure = drawn(training(matrix((count or 7) * np.eye(n, dtype=int))))
+    ax = panel(figure, "Classes")
+    cell = ax.bbox.height * 72 / figure.dpi / n
+    size = min(9.0, 1.2 * cell / len(str(count)))
+    assert [t.get_fontsize() for t in ax.texts] == pytest.approx([size] * (n if count else 0))
+    assert count in (7, None) or size < 9.0
 
 
 @pytest.mark.parametrize(("n", "step"), [(1, 1), (14, 1), (29, 1), (30, 2), (45, 3)])
@@ -619,40 +621,183 @@ def test_classes_are_named_as_far_as_there_is_room(drawn, n, step):
     assert ax.get_xticks().tolist() == ax.get_yticks().tolist() == list(range(0, n, step))
 
 
-def test_a_plane_has_regions_rows_and_lines(drawn):
-    paths = [
-        {"level": 0.0, "paths": [[0, 0, 4, 1]]},
-        {"level": 1.0, "paths": [[0, 0.5, 1, 1], [2, 0, 3, 1, 4, 0]]},
-    ]
-    ax = panel(drawn(training(plane(lines_=paths))), "Plane")
-    (image,) = ax.images
-    assert image.get_array().tolist() == [[0, 0, 1], [1, 1, 1]]
-    assert image.get_extent() == [0, 4, -1, 1]
-    assert (image.get_alpha(), image.origin, image.get_clim()) == (0.18, "lower", (-0.5, 1.5))
-    assert ax.get_aspect() == "auto"
-    assert [to_hex(c) for c in image.cmap.colors] == list(COLOURS[:2])
-    (points,) = ax.collections
-    assert points.get_offsets().tolist() == [[1, 0], [2, 0.5]]
-    assert points.get_array().tolist() == [0, 1]
-    assert points.get_sizes().tolist() == [12]
-    assert points.get_linewidths().tolist() == [0.6]
-    assert points.get_clim() == (-0.5, 1.5)
-    edges = points.get_edgecolors()
-    assert same_color(edges[0], INK)
-    assert edges[1][3] == 0
-    assert [line.get_xydata().tolist() for line in ax.lines] == [
-        *([[0, 0], [4, 1]], [[0, 0.5], [1, 1]], [[2, 0], [3, 1], [4, 0]])
-    ]
-    assert [(line.get_linestyle(), line.get_linewidth()) for line in ax.lines] == [
-        *(("-", 1.8), ("--", 1), ("--", 1))
-    ]
-    assert {line.get_color() for line in ax.lines} == {INK}
+def regions_and_points(ax):
+    """Fillings and lines of equal value, and the rows."""
+    contours = [c for c in ax.collections if isinstance(c, ContourSet)]
+    points = [c for c in ax.collections if not isinstance(c, ContourSet)]
+    return [c for c in contours if c.filled], [c for c in contours if not c.filled], points
+
+
+def corners(contour_set):
+    """All points of the lines of a level."""
+    return np.concatenate([p.vertices for p in contour_set.get_paths()])
+
+
+def test_every_class_of_a_plane_fills_its_region(drawn):
+    ax = panel(drawn(training(plane())), "Plane")
+    regions, lines_, _ = regions_and_points(ax)
+    assert lines_ == []
+    assert [to_hex(c.get_facecolor()[0]) for c in regions] == list(COLOURS[:2])
+    assert {c.get_alpha() for c in regions} == {0.18}
+    # the cells are 2 wide and 1 high, and the border runs halfway between them
+    (first,) = regions[0].get_paths()
+    assert {tuple(v) for v in first.vertices.tolist()} == {
+        *((0, -1), (2, -1), (3, -1), (2, -0.5), (1, 0), (0, 0.5), (0, 0)),
+    }
+    assert regions[1].get_paths()[0].contains_point((3.9, -0.9))
+    assert not first.contains_point((3.9, -0.9))
     assert (ax.get_xlim(), ax.get_ylim()) == ((0, 4), (-1, 1))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("feature 1", "feature 2")
     assert not any(g.get_visible() for g in ax.get_xgridlines() + ax.get_ygridlines())
 
 
-def test_the_ninth_class_has_the_first_colour_again(drawn):
-    (image,) = panel(drawn(training(plane(classes=9))), "Plane").images
-    assert [to_hex(c) for c in image.cmap.colors] == [*COLOURS, COLOURS[0]]
-    assert image.get_clim() == (-0.5, 8.5)
+def test_rows_of_a_plane_are_points_ringed_where_they_support(drawn):
+    ax = panel(drawn(training(plane())), "Plane")
+    *_, points = regions_and_points(ax)
+    assert [p.get_offsets().tolist() for p in points] == [[[1, 0]], [[2, 0.5]]]
+    assert [to_hex(p.get_facecolor()[0]) for p in points] == list(COLOURS[:2])
+    assert [p.get_sizes().tolist() for p in points] == [[12], [12]]
+    assert [p.get_linewidths().tolist() for p in points] == [[0.6], [0.6]]
+    assert same_color(points[0].get_edgecolors()[0], INK)
+    assert points[1].get_edgecolors()[0][3] == 0
+    assert {p.get_zorder() for p in points} == {2}
+    assert names(ax) == ["class 0", "class 1"]
+    assert ax.get_legend().get_frame_on() is True
+
+
+def test_boundary_and_margins_are_where_the_values_are_0_and_1(drawn):
+    values = [[-2.0, 0.0, 2.0]] * 3
+    ax = panel(drawn(training(plane(values=values))), "Plane")
+    _, lines_, _ = regions_and_points(ax)
+    assert [c.levels.tolist() for c in lines_] == [[-1], [0], [1]]
+    for line, x in zip(lines_, (1, 2, 3), strict=True):
+        assert {v for v, _ in corners(line).tolist()} == {x}
+        assert sorted(v for _, v in corners(line).tolist()) == [-1, 0, 1]
+    assert [c.get_linewidths()[0] for c in lines_] == [1.0, 1.8, 1.0]
+    dashes = [c.get_linestyles()[0][1] is not None for c in lines_]
+    assert dashes == [True, False, True]
+    assert {to_hex(c.get_edgecolor()[0]) for c in lines_} == {INK}
+    assert {c.get_zorder() for c in lines_} == {3}
+
+
+@pytest.mark.parametrize(
+    ("values", "levels"), [([0.5, 0.7, 1.5], [1]), ([0, 0.5, 1], []), ([-3, -2, -1.5], [])]
+)
+def test_levels_that_no_value_passes_have_no_line(drawn, values, levels):
+    ax = panel(drawn(training(plane(values=[values] * 3))), "Plane")
+    _, lines_, _ = regions_and_points(ax)
+    assert [v for c in lines_ for v in c.levels.tolist()] == levels
+
+
+def test_the_ninth_class_has_the_first_colour_again_and_there_is_no_legend(drawn):
+    chart = plane(classes=9)
+    chart["regions"] = [[0, 8, 8], [1, 8, 8], [1, 8, 8]]
+    ax = panel(drawn(training(chart)), "Plane")
+    regions, _, _ = regions_and_points(ax)
+    assert [to_hex(c.get_facecolor()[0]) for c in regions] == [COLOURS[0], COLOURS[1], COLOURS[0]]
+    assert ax.get_legend() is None
+    assert names(panel(drawn(training(plane(classes=8))), "Plane"))[-1] == "class 7"
+
+
+# ---------------------------------------------------------------- tips and ticks
+
+
+def tips(ax):
+    return [p.get_gid() for p in ax.patches]
+
+
+@pytest.fixture
+def pictured(monkeypatch):
+    """The axes of a chart of a page."""
+
+    def draw(chart):
+        figures = []
+        with monkeypatch.context() as patch:
+            patch.setattr(Figure, "savefig", lambda self, *_, **__: figures.append(self))
+            draw_svg(chart)
+        (ax,) = figures[0].axes
+        return ax
+
+    return draw
+
+
+def test_bars_and_cells_say_what_they_are(pictured):
+    two = histogram([3, 10000], [1, 0], names={"1": "above 1"})
+    assert tips(pictured(two)) == [
+        *("tip:0 to 1: 3 group 0", "tip:above 1: 10\u202f000 group 0"),
+        *("tip:0 to 1: 1 group 1", "tip:above 1: 0 group 1"),
+    ]
+    assert tips(pictured(bars([0.123456]))) == ["tip:feature 0: 0.12346"]
+    assert tips(pictured(matrix([[6, 2], [0, 0]]))) == [
+        "tip:true class 0, decided class 0: 6 rows, 75.0 % of this class",
+        "tip:true class 0, decided class 1: 2 rows, 25.0 % of this class",
+    ]
+
+
+def test_stages_say_their_smoothing(pictured):
+    strip = pictured(staged([1, 0.5, 0.123456])["sections"][0]["charts"][0]).child_axes[0]
+    assert tips(strip) == ["tip:μ = 1", "tip:μ = 0.5", "tip:μ = 0.1235"]
+
+
+def test_sixty_stages_are_told_apart(drawn):
+    assert len(strip_of(drawn(staged(np.linspace(1, 2, 60).tolist()))).patches) == 60
+    spans_ = spans(strip_of(drawn(staged(np.linspace(1, 2, 200).tolist()))))
+    assert len(spans_) == 60
+    assert (spans_[0][0], spans_[-1][1]) == (0, 199)
+
+
+def test_files_have_no_tips(drawn):
+    figure = drawn(training(histogram([3, 10]), bars(), matrix([[1, 2], [3, 4]])))
+    assert {artist.get_gid() for artist in figure.findobj()} == {None}
+
+
+def test_charts_of_pages_have_no_title_and_their_own_size(pictured):
+    sizes = {}
+    for chart in (lines(curve()), histogram([1, 2]), bars([1.0] * 30), matrix([[1]]), plane()):
+        ax = pictured(chart)
+        assert ax.get_title(loc="left") == ""
+        assert ax.xaxis.label.get_fontsize() == 11
+        sizes[chart["kind"]] = tuple(ax.figure.get_size_inches())
+    assert sizes == {
+        **{"lines": (5.1, 3.6), "histogram": (5.1, 3.6), "matrix": (5.1, 4.6)},
+        **{"plane": (5.1, 4.4), "bars": (5.1, 7.0)},
+    }
+
+
+@pytest.mark.parametrize(("n", "size"), [(3, 0.85 * 9), (30, None), (300, 5.0)])
+def test_names_of_weights_are_as_large_as_there_is_space(drawn, n, size):
+    figure = drawn(training(bars([1.0] * n)))
+    ax = panel(figure, "Weights")
+    expected = size or 0.9 * ax.bbox.height * 72 / figure.dpi / n
+    assert [t.get_fontsize() for t in ax.get_yticklabels()] == pytest.approx([expected] * n)
+
+
+def test_ticks_of_logarithmic_axes_are_text(drawn):
+    figure = drawn(document(lines(curve(y=[1e-5, 1e-2, 1e-3]), y=LOG)))
+    figure.draw_without_rendering()
+    ax = figure.axes[0]
+    shown = [t.get_text() for t in ax.get_yticklabels()]
+    assert {"10⁻⁵", "10⁻⁴", "10⁻³", "10⁻²"} <= set(shown)
+    assert {"10⁰", "10¹", "10²"} <= {t.get_text() for t in ax.get_xticklabels()}
+    assert {t.get_text() for t in ax.get_yticklabels(minor=True)} == {""}
+    close = drawn(document(lines(curve(y=[2.0, 4.0, 7.0]), y=LOG)))
+    close.draw_without_rendering()
+    assert "3·10⁰" in [t.get_text() for t in close.axes[0].get_yticklabels(minor=True)]
+
+
+def test_ticks_of_counts_are_text_too(drawn):
+    figure = drawn(training(histogram([3, 1000], log=True)))
+    figure.draw_without_rendering()
+    assert "10²" in [t.get_text() for t in panel(figure, "Bins").get_yticklabels()]
+
+
+def test_the_legend_keeps_above_the_strip(drawn):
+    document_ = staged([1, 0.5, 0.5])
+    document_["sections"][0]["charts"][0]["levels"] = [{"value": 0.0, "label": "level"}]
+    ax = panel(drawn(document_), "objective")
+    box = ax.get_legend().get_bbox_to_anchor().transformed(ax.transAxes.inverted())
+    assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((0, 0.08, 1, 1))
+    level = {"value": 2.0, "label": "level"}
+    ax = drawn(document(lines(curve(), levels=[level]))).axes[0]
+    box = ax.get_legend().get_bbox_to_anchor().transformed(ax.transAxes.inverted())
+    assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((0, 0, 1, 1))

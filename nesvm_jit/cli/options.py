@@ -195,7 +195,7 @@ plot = click.option(
 html = click.option(
     "--html",
     metavar="FILE",
-    help="Write the run as an interactive page that needs nothing but a browser.",
+    help="Write the run as a page for any browser (needs matplotlib).",
 )
 trace = click.option("--trace", metavar="FILE", help="Write every iteration as a line of CSV.")
 

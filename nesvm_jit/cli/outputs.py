@@ -54,10 +54,11 @@ def check(
 
     `results` and `pages` are names and files; the names of pages are options: plot, html, trace.
     """
-    if "plot" in pages:
+    if "plot" in pages or "html" in pages:
         from ..pages.plots import format_of, require_matplotlib
 
-        format_of(pages["plot"])
+        if "plot" in pages:
+            format_of(pages["plot"])
         require_matplotlib()
     given = results | {f"--{name}": path for name, path in pages.items()}
     streams = [f"a {name} of -" for name, path in results.items() if is_stdout(path)]

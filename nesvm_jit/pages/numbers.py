@@ -1,4 +1,4 @@
-"""Numbers for pictures: plain ones for JSON, thinned curves, histograms, and numbers as text."""
+"""Numbers for pictures: rounded ones, thinned curves, histograms, and numbers as text."""
 
 import math
 from collections.abc import Iterable
@@ -7,8 +7,11 @@ from typing import Any
 import numpy as np
 
 DIGITS = 6
-BINS = 70  # of a histogram, at most
-FAR = 3.0  # times the range of nearly all values: what is farther out is put into the last bins
+BINS = 70  # bins of a histogram, at most
+# Values are far if all of them together need more than this times the range of nearly all of them
+# (99.6 %); far values are counted in the first and the last bin.
+FAR = 3.0
+RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def plain(value: Any, digits: int = DIGITS) -> int | float | None:
@@ -19,7 +22,7 @@ def plain(value: Any, digits: int = DIGITS) -> int | float | None:
     return int(rounded) if rounded.is_integer() and abs(rounded) < 1e15 else rounded
 
 
-def plain_list(values: Iterable, digits: int = DIGITS) -> list[int | float | None]:
+def plain_list(values: Iterable[Any], digits: int = DIGITS) -> list[int | float | None]:
     """The same for every number of an array."""
     return [plain(v, digits) for v in values]
 
@@ -40,8 +43,8 @@ def spread(n: int, most: int) -> np.ndarray:
 
 
 def histogram(groups: list[np.ndarray], bins: int = BINS) -> dict[str, Any]:
-    """Edges at multiples of 1, 2 or 5 · 10^k and the counts of every group; values far outside
-    are counted in the first and the last bin."""
+    """Edges at multiples of 1, 2 or 5 · 10^k, the counts of every group, and the names of bins that
+    hold far values too."""
     values = np.concatenate(groups)
     values = values[np.isfinite(values)]
     if not len(values):
@@ -64,6 +67,12 @@ def histogram(groups: list[np.ndarray], bins: int = BINS) -> dict[str, Any]:
         "counts": [np.histogram(g, edges)[0].tolist() for g in inside],
         "names": names,
     }
+
+
+def bin_name(chart: dict[str, Any], i: int) -> str:
+    """What bin i of a histogram holds."""
+    edges = chart["edges"]
+    return chart["names"].get(str(i)) or f"{text(edges[i])} to {text(edges[i + 1])}"
 
 
 def nice(width: float) -> float:
@@ -89,6 +98,13 @@ def text(value: float | None, digits: int = 4) -> str:
     else:
         shown = f"{value:.{digits}g}"
     return shown.replace("-", "−", 1) if shown.startswith("-") else shown
+
+
+def power_text(value: float) -> str:
+    """A tick of a logarithmic axis: 10⁻³, 2·10⁴."""
+    digits, power = f"{value:.2e}".split("e")
+    raised = f"10{str(int(power)).translate(RAISED)}"
+    return raised if float(digits) == 1.0 else f"{float(digits):g}·{raised}"
 
 
 def label(value: float) -> str:
@@ -120,7 +136,11 @@ def duration(seconds: float) -> str:
     if seconds < 0.001:
         return "< 1\u00a0ms"
     if seconds < 1.0:
-        return f"{seconds:.2g}\u00a0s" if seconds >= 0.1 else f"{1000 * seconds:.2g}\u00a0ms"
+        return (
+            f"{seconds:.2g}\u00a0s"
+            if seconds >= 0.1
+            else f"{float(f'{1000 * seconds:.2g}'):g}\u00a0ms"
+        )
     if seconds < 60.0:
         return f"{seconds:.3g}\u00a0s"
     minutes, rest = divmod(round(seconds), 60)

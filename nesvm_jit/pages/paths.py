@@ -2,13 +2,17 @@
 
 import math
 import statistics
+from collections.abc import Callable
 from typing import Any
 
 from . import words
-from .numbers import plain, plain_list, text
+from .numbers import plain, plain_list, spread, text
+from .pictures import SMALLEST_GAP
 
-ZERO = 1e-17  # drawn for a gap of zero, which a logarithmic axis has no place for
+FITS = 2000  # fits of a γ whose gaps are drawn, at most
 COST = [{"key": "C", "label": "C", "log": True}]
+Values = list[float | None] | None  # of the folds of a cell
+Middle = tuple[float | None, float | None]  # of such values, and its standard error
 
 
 def path_document(
@@ -19,8 +23,11 @@ def path_document(
 ) -> dict[str, Any]:
     """The picture of a path; `training` is the document of the machine that was trained again on
     all rows, `confusion` the `confusion_chart` of the test file."""
-    charts = [_scores(facts), _seconds(facts), _sizes(facts), _gaps(facts)]
+    chosen_by, *others = _scores(facts)
+    charts = [chosen_by, _seconds(facts), _sizes(facts), _gaps(facts)]
     sections = [{"title": "Every cost", "charts": [c for c in charts if c]}]
+    if others:
+        sections.append({"title": "Other scores", "charts": others})
     if confusion is not None:
         sections.append({"title": "The test file", "charts": [{**confusion, "id": "test"}]})
     if training is not None:
@@ -47,13 +54,13 @@ def _by_gamma(facts: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
     return [g for g in groups if g[1]]
 
 
-def _median(values) -> tuple[float | None, None]:
+def _median(values: Values) -> Middle:
     """The middle of what is there, whatever one slow fit took."""
     known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
     return (statistics.median(known) if known else None), None
 
 
-def _mean(values) -> tuple[float | None, float | None]:
+def _mean(values: Values) -> Middle:
     """Mean and its standard error, of what is there."""
     known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
     if not known:
@@ -65,9 +72,15 @@ def _mean(values) -> tuple[float | None, float | None]:
     return mean, math.sqrt(squares / (len(known) - 1) / len(known))
 
 
-def _line(name: str, cells: list[dict[str, Any]], values, middle=_mean) -> dict[str, Any]:
-    """The middle over folds of `values(cell)` against C, with its errors if there are any."""
-    found = [middle(values(cell)) for cell in cells]
+def _line(
+    name: str,
+    cells: list[dict[str, Any]],
+    values: list[Values],
+    middle: Callable[[Values], Middle] = _mean,
+) -> dict[str, Any]:
+    """The middle over folds of the values of every cell against C, with its errors if there are
+    any."""
+    found = [middle(of_folds) for of_folds in values]
     line: dict[str, Any] = {
         "name": name,
         "columns": {"C": plain_list(c["C"] for c in cells)},
@@ -79,28 +92,30 @@ def _line(name: str, cells: list[dict[str, Any]], values, middle=_mean) -> dict[
     return line
 
 
-def _scores(facts: dict[str, Any]) -> dict[str, Any]:
-    keys = list(facts["cells"][0]["scores"])
-    keys.sort(key=lambda key: key != facts["scoring"])
-    variants = []
+def _scores(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """A chart for every score that some fold has; first the one that was chosen by."""
+    keys = sorted(facts["cells"][0]["scores"], key=lambda key: key != facts["scoring"])
+    charts = []
     for key in keys:
-        name = words.score_name(key)
+        name, chosen_by = words.score_name(key), key == facts["scoring"]
         series = [
-            _line(gamma or name, cells, lambda c, key=key: c["scores"].get(key))
+            _line(gamma or name, cells, [c["scores"].get(key) for c in cells])
             for gamma, cells in _by_gamma(facts)
         ]
-        if any(v is not None for s in series for v in s["y"]):
-            marks = _marks(facts, series) if key == facts["scoring"] else []
-            y = {"label": name, "log": False}
-            variants.append({"name": name, "y": y, "series": series, "marks": marks})
-    return {
-        "kind": "lines",
-        "id": "scores",
-        "title": "Score against C",
-        "note": "Mean over the folds; bars are its standard error.",
-        "axes": COST,
-        "variants": variants,
-    }
+        if chosen_by or any(v is not None for s in series for v in s["y"]):
+            charts.append(
+                {
+                    "kind": "lines",
+                    "id": f"scores-{key}",
+                    "title": f"{name[0].upper()}{name[1:]} against C",
+                    "note": "Mean over the folds; bars are its standard error.",
+                    "axes": COST,
+                    "y": {"label": name, "log": False},
+                    "series": series,
+                    "marks": _marks(facts, series) if chosen_by else [],
+                }
+            )
+    return charts
 
 
 def _marks(facts: dict[str, Any], series: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -130,7 +145,7 @@ def _seconds(facts: dict[str, Any]) -> dict[str, Any]:
         "axes": COST,
         "y": {"label": "seconds", "log": True},
         "series": [
-            _line(gamma or "seconds", cells, lambda c: c["seconds"], _median)
+            _line(gamma or "seconds", cells, [c["seconds"] for c in cells], _median)
             for gamma, cells in _by_gamma(facts)
         ],
     }
@@ -140,7 +155,8 @@ def _sizes(facts: dict[str, Any]) -> dict[str, Any] | None:
     series = []
     for key, name in (("n_support", "support vectors"), ("n_nonzero", "weights not zero")):
         for gamma, cells in _by_gamma(facts):
-            line = _line(name + (f", {gamma}" if gamma else ""), cells, lambda c, k=key: c.get(k))
+            full = f"{name}, {gamma}" if gamma else name
+            line = _line(full, cells, [c.get(key) for c in cells])
             if any(v is not None for v in line["y"]):
                 series.append(line)
     if not series:
@@ -161,11 +177,12 @@ def _gaps(facts: dict[str, Any]) -> dict[str, Any]:
     series = []
     for gamma, cells in _by_gamma(facts):
         pairs = [(c["C"], g) for c in cells for g in c["gaps"] if g is not None]
+        pairs = [pairs[k] for k in spread(len(pairs), FITS)]
         series.append(
             {
                 "name": gamma or "fits",
                 "columns": {"C": plain_list(C for C, _ in pairs)},
-                "y": plain_list((max(g, ZERO) for _, g in pairs), 4),
+                "y": plain_list((max(g, SMALLEST_GAP) for _, g in pairs), 4),
                 "dots": "only",
             }
         )

@@ -1,8 +1,8 @@
-"""What is drawn of a training run: a document of plain numbers for matplotlib and for HTML.
+"""What is drawn of a training run: a document of plain numbers.
 
 A document has a title, facts, the certificate in words and sections of charts; a chart is a dict
-whose `kind` (lines, histogram, bars, matrix, plane) says what else is in it. Whatever has
-`variants` is one chart for each of them, the first unless another is chosen.
+whose `kind` (lines, histogram, bars, matrix, plane, table) says what else is in it. Of several
+sub-problems the largest is drawn; the gaps of all are curves, and a table has the others.
 """
 
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..machine.machine import Machine
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import shape
 from ..matrix.rows import take_rows
@@ -17,33 +18,40 @@ from . import words
 from .numbers import histogram, label, plain, plain_list, share, spread, text, thinned
 from .plane import plane
 
-CURVE = 1000  # points of a curve
-CURVES = 6000  # points of all gap curves together
-PROBLEMS = 60  # sub-problems that are drawn
-VARIANTS = 45  # sub-problems to choose from
-CELLS = 1 << 26  # kernel values, or scores, to compute for the confusion matrix
-TOP = 30  # weights
-CLASSES = 40  # of a confusion matrix
-FULL = 0.999  # of the largest u, if that is NEAR 1: dual points are made feasible by a factor
+CURVE = 1000  # points of a curve, at most
+CURVES = 3000  # points of all gap curves together, at most
+PROBLEMS = 60  # sub-problems whose gaps are drawn, at most
+LISTED = 200  # sub-problems in the table, at most
+CELLS = 1 << 26  # kernel values, or scores, that are computed for the confusion matrix, at most
+TOP = 30  # weights that are drawn, at most
+CLASSES = 40  # classes of a confusion matrix, at most
+# A row pays its full cost if its u = α/c is at least FULL of the largest u: dual points are made
+# feasible by a factor, so u may end a little below 1. If no u is above NEAR, that is FULL of 1.
+FULL = 0.999
 NEAR = 0.9
+SMALLEST_GAP = 1e-17  # drawn for a gap of zero, which a logarithmic axis has no place for
 AXES = (("seconds", "seconds"), ("passes", "passes over the data"), ("round", "rounds"))
 
 
-def training_document(machine, X, y, facts: dict[str, Any], title: str) -> dict[str, Any]:
+def training_document(
+    machine: Machine, X: Any, y: Any, facts: dict[str, Any], title: str
+) -> dict[str, Any]:
     """The picture of a machine that was trained on X, y with `keep_solutions`; `facts` are those
-    of `report.training`."""
+    of `machine.facts.training`."""
     if machine.solutions is None:
         raise InputError("a picture needs a machine trained with keep_solutions=True")
     y = np.asarray(y, dtype=np.float64)
     order = _largest_first(machine)
     confusion, right = _confusion(machine, X, y)
-    fitted = [_u_histogram(machine, order), _decision_histogram(machine, y, order)]
+    fitted = [_dual_weights(machine, order), _decision_values(machine, y, order)]
     if machine.record.weights is not None:
         fitted.append(_weights(machine, order))
     if machine.n_features == 2 and machine.record.kernel != "precomputed":
         fitted = [plane(machine, X, y), confusion, *fitted]
     else:
         fitted.append(confusion)
+    if len(order) > 1:
+        fitted.append(_problems(machine, order))
     return {
         "kind": "train",
         "title": title,
@@ -59,7 +67,7 @@ def training_document(machine, X, y, facts: dict[str, Any], title: str) -> dict[
     }
 
 
-def problem_names(machine) -> list[str]:
+def problem_names(machine: Machine) -> list[str]:
     """What every sub-problem tells apart."""
     return [
         f"{label(p['classes'][0])} against "
@@ -68,36 +76,51 @@ def problem_names(machine) -> list[str]:
     ]
 
 
-def _largest_first(machine) -> list[int]:
+def _largest_first(machine: Machine) -> list[int]:
     """The sub-problems by rows, then by seconds: the first is shown in detail."""
-    found = machine.solutions
+    solved = machine.solutions or []
     return sorted(
-        range(len(found)), key=lambda k: (-len(found[k].solution.alpha), -found[k].seconds)
+        range(len(solved)), key=lambda k: (-len(solved[k].solution.alpha), -solved[k].seconds)
     )
+
+
+def _of_largest(machine: Machine, order: list[int]) -> str:
+    """The end of the title of a chart that shows the largest of several sub-problems."""
+    return f", class {problem_names(machine)[order[0]]}" if len(order) > 1 else ""
 
 
 # ---------------------------------------------------------------- convergence
 
 
-def _convergence(machine, order: list[int]) -> list[dict[str, Any]]:
-    names, largest = problem_names(machine), order[0]
-    history = machine.solutions[largest].solution.history
+def _convergence(machine: Machine, order: list[int]) -> list[dict[str, Any]]:
+    """Objective and bound of the largest sub-problem; the gaps of all, against time and work."""
+    gaps = _gaps(machine, order)
+    charts = [_objective(machine, order), gaps]
+    if len(gaps["axes"]) > 1:
+        first, second, *others = gaps["axes"]
+        title = f"{gaps['title']}, by {'passes' if second['key'] == 'passes' else 'rounds'}"
+        again = {"id": "gap-again", "title": title, "note": "", "table": False}
+        charts.append({**gaps, **again, "axes": [second, *others, first]})
+    return charts
+
+
+def _objective(machine: Machine, order: list[int]) -> dict[str, Any]:
+    assert machine.solutions is not None
+    history = machine.solutions[order[0]].solution.history
     kept = thinned(len(history["round"]), CURVE)
     columns = _columns(machine, history, kept)
-    of = f", class {names[largest]}" if len(order) > 1 else ""
-    objective, dual = (history[name][kept] for name in ("objective", "dual"))
+    objective, dual, smoothed = (history[name][kept] for name in ("objective", "dual", "smoothed"))
     series: list[dict[str, Any]] = [
         {"name": "objective", "y": plain_list(objective, 8)},
         {"name": "lower bound", "y": plain_list(dual, 8)},
     ]
-    smoothed = history["smoothed"][kept]
     if np.isfinite(smoothed).any() and not np.allclose(smoothed, objective, 1e-6, equal_nan=True):
         series.append({"name": "smoothed objective", "y": plain_list(smoothed, 8), "thin": True})
     tall = objective[np.isfinite(objective)]
-    both = {
+    return {
         "kind": "lines",
         "id": "objective",
-        "title": f"Objective and bound{of}",
+        "title": f"Objective and bound{_of_largest(machine, order)}",
         "note": "The optimum lies between the two: in the shaded band.",
         "axes": _axes(columns),
         "y": {"label": "objective", "log": bool(len(tall) and tall.max() > 10 * tall.min() > 0)},
@@ -105,11 +128,11 @@ def _convergence(machine, order: list[int]) -> list[dict[str, Any]]:
         "series": series,
         "band": [0, 1],
     }
-    return [both, _gaps(machine, order, names)]
 
 
-def _gaps(machine, order: list[int], names: list[str]) -> dict[str, Any]:
-    shown = order[:PROBLEMS]
+def _gaps(machine: Machine, order: list[int]) -> dict[str, Any]:
+    assert machine.solutions is not None
+    names, shown = problem_names(machine), order[:PROBLEMS]
     each = min(CURVE, max(20, CURVES // len(shown)))
     tol = machine.record.extra["tol"]
     series: list[dict[str, Any]] = []
@@ -117,9 +140,9 @@ def _gaps(machine, order: list[int], names: list[str]) -> dict[str, Any]:
         history = machine.solutions[k].solution.history
         kept = thinned(len(history["round"]), each)
         name = names[k] if len(order) > 1 else "gap"
-        gap = plain_list(np.maximum(history["gap"][kept], 1e-17), 4)
+        gap = plain_list(np.maximum(history["gap"][kept], SMALLEST_GAP), 4)
         series.append({"name": name, "y": gap, "columns": _columns(machine, history, kept)})
-    note = "A proof, not an estimate: (objective − lower bound) / objective."
+    note = words.GAP
     if len(order) > len(shown):
         note += f" The {len(shown)} largest of {text(len(order))} sub-problems are shown."
     return {
@@ -134,7 +157,9 @@ def _gaps(machine, order: list[int], names: list[str]) -> dict[str, Any]:
     }
 
 
-def _columns(machine, history: dict[str, np.ndarray], kept: np.ndarray) -> dict[str, list]:
+def _columns(
+    machine: Machine, history: dict[str, np.ndarray], kept: np.ndarray
+) -> dict[str, list[int | float | None]]:
     """What a curve is drawn against, and μ where there is smoothing."""
     columns = {key: plain_list(history[key][kept], 5) for key, _ in AXES}
     mu = history["mu"][kept]
@@ -143,7 +168,8 @@ def _columns(machine, history: dict[str, np.ndarray], kept: np.ndarray) -> dict[
     return columns
 
 
-def _axes(columns: dict[str, list]) -> list[dict[str, Any]]:
+def _axes(columns: dict[str, list[int | float | None]]) -> list[dict[str, Any]]:
+    """Seconds, and what else moves; a chart is drawn against the first."""
     return [
         {"key": key, "label": name, "log": False}
         for key, name in AXES
@@ -151,35 +177,54 @@ def _axes(columns: dict[str, list]) -> list[dict[str, Any]]:
     ]
 
 
+def _problems(machine: Machine, order: list[int]) -> dict[str, Any]:
+    """The certificates of all sub-problems."""
+    assert machine.solutions is not None
+    names, rows = problem_names(machine), []
+    for k in order[:LISTED]:
+        problem, solved = machine.problems[k], machine.solutions[k]
+        counts = len(solved.solution.alpha), problem["iterations"], problem["n_support"]
+        bounds = [text(problem[key], 8) for key in ("objective", "dual_objective")]
+        rows.append([names[k], *map(text, counts), *bounds, text(problem["gap"], 3)])
+    note = f"The {LISTED} largest of {text(len(order))} are listed." if len(order) > LISTED else ""
+    return {
+        "kind": "table",
+        "id": "problems",
+        "title": "Sub-problems",
+        "note": note,
+        "head": [
+            *("class", "rows", "rounds", "support vectors", "objective", "lower bound", "gap"),
+        ],
+        "rows": rows,
+    }
+
+
 # ---------------------------------------------------------------- what was found
 
 
-def _u_histogram(machine, order: list[int]) -> dict[str, Any]:
+def _dual_weights(machine: Machine, order: list[int]) -> dict[str, Any]:
     """u = α/c: 0 for rows well classified, 1 for rows that pay the full cost, between on the
     margin. The square loss knows no ends."""
+    assert machine.solutions is not None
     square = machine.record.model == "lssvm"
-    names = problem_names(machine)
-    variants = []
-    for k in order[:VARIANTS]:
-        f = machine.solutions[k]
-        used = f.costs > 0.0
-        u = f.solution.alpha[used] / f.costs[used]
-        found = histogram([u]) if square else _in_unit_interval(u)
-        found |= {} if square else {"note": _ends(u)}
-        series = [{"name": "rows", "counts": found.pop("counts")[0]}]
-        variants.append({"name": names[k], **found, "series": series})
-    heights = variants[0]["series"][0]["counts"]
+    solved = machine.solutions[order[0]]
+    used = solved.costs > 0.0
+    u = solved.solution.alpha[used] / solved.costs[used]
+    bins = histogram([u]) if square else _in_unit_interval(u)
+    (heights,) = bins.pop("counts")
+    note = "Twice what a row lacks to its aim, ±1; negative where it is beyond."
     return {
         "kind": "histogram",
         "id": "u",
-        "title": "Dual weights u = α/c",
-        "note": "Twice what a row lacks to its aim, ±1; negative where it is beyond.",
-        "x": {"label": "u = α/c", "range": None if square else [0, 1]},
+        "title": f"Dual weights u = α/c{_of_largest(machine, order)}",
+        "note": note if square else _ends(u),
+        "x": {"label": "u = α/c"},
         "y": {
             "label": "rows",
             "log": max(heights) > 50 * min((h for h in heights if h), default=1),
         },
-        "variants": variants,
+        **bins,
+        "series": [{"name": "rows", "counts": heights}],
     }
 
 
@@ -211,63 +256,53 @@ def _ends(u: np.ndarray) -> str:
     )
 
 
-def _decision_histogram(machine, y: np.ndarray, order: list[int]) -> dict[str, Any]:
-    names = problem_names(machine)
-    margin = (
-        "±1 is the aim" if machine.record.model == "lssvm" else "between −1 and 1 is the margin"
-    )
-    variants = []
-    for k in order[:VARIANTS]:
-        f, sides = machine.solutions[k], machine.problems[k]["classes"]
-        rows = slice(None) if f.problem.rows is None else f.problem.rows
-        first = y[rows] == machine.classes[f.problem.i]
-        found = histogram([f.solution.margins[first], f.solution.margins[~first]])
-        counts = found.pop("counts")
-        second = f"class {label(sides[1])}" if len(sides) == 2 else "the rest"
-        both = zip((f"class {label(sides[0])}", second), counts, strict=True)
-        series = [{"name": name, "counts": c} for name, c in both]
-        variants.append({"name": names[k], **found, "series": series})
+def _decision_values(machine: Machine, y: np.ndarray, order: list[int]) -> dict[str, Any]:
+    assert machine.solutions is not None
+    solved, sides = machine.solutions[order[0]], machine.problems[order[0]]["classes"]
+    rows = slice(None) if solved.problem.rows is None else solved.problem.rows
+    first = y[rows] == machine.classes[solved.problem.i]
+    margins = solved.solution.margins
+    bins = histogram([margins[first], margins[~first]])
+    names = f"class {label(sides[0])}", f"class {label(sides[1])}" if sides[1:] else "the rest"
+    square = machine.record.model == "lssvm"
+    margin = "±1 is the aim" if square else "between −1 and 1 is the margin"
     return {
         "kind": "histogram",
         "id": "decision",
-        "title": "Decision values by class",
+        "title": f"Decision values by class{_of_largest(machine, order)}",
         "note": f"A value above 0 is decided for the first class; {margin}.",
-        "x": {"label": "decision value", "range": None},
+        "x": {"label": "decision value"},
         "y": {"label": "rows", "log": False},
         "rules": [-1, 0, 1],
-        "variants": variants,
+        "series": [
+            {"name": name, "counts": counts}
+            for name, counts in zip(names, bins.pop("counts"), strict=True)
+        ],
+        **bins,
     }
 
 
-def _weights(machine, order: list[int]) -> dict[str, Any]:
+def _weights(machine: Machine, order: list[int]) -> dict[str, Any]:
     """The largest weights of a linear machine."""
-    names, weights = problem_names(machine), machine.record.weights
-    variants = []
-    for k in order[:VARIANTS]:
-        w = weights[:, k]
-        top = np.argsort(-np.abs(w), kind="stable")[:TOP]
-        top = top[w[top] != 0.0]
-        used = int(np.count_nonzero(w))
-        variants.append(
-            {
-                "name": names[k],
-                "labels": [f"feature {j + 1}" for j in top],
-                "values": plain_list(w[top], 5),
-                "note": f"The {len(top)} largest of {text(used)} weights that are not zero, of "
-                f"{text(len(w))} features. Positive speaks for the first class.",
-            }
-        )
+    assert machine.record.weights is not None
+    w = machine.record.weights[:, order[0]]
+    top = np.argsort(-np.abs(w), kind="stable")[:TOP]
+    top = top[w[top] != 0.0]
     return {
         "kind": "bars",
         "id": "weights",
-        "title": "Largest weights",
+        "title": f"Largest weights{_of_largest(machine, order)}",
+        "note": f"The {len(top)} largest of {text(int(np.count_nonzero(w)))} weights that are not "
+        f"zero, of {text(len(w))} features. Positive speaks for the first class.",
         "x": {"label": "weight"},
-        "variants": variants,
+        "labels": [f"feature {j + 1}" for j in top],
+        "values": plain_list(w[top], 5),
     }
 
 
-def _confusion(machine, X, y: np.ndarray) -> tuple[dict[str, Any], str]:
-    """The confusion matrix of the training rows, or of some where all would take long."""
+def _confusion(machine: Machine, X: Any, y: np.ndarray) -> tuple[dict[str, Any], str]:
+    """The confusion matrix of the training rows, or of some where all would take long, and the
+    share of them that is right."""
     rows, chosen = _decided(machine, X, len(y))
     of = "training rows" if len(rows) == len(y) else f"{text(len(rows))} training rows"
     truth, predicted = y[rows], machine.classes[chosen]
@@ -275,18 +310,19 @@ def _confusion(machine, X, y: np.ndarray) -> tuple[dict[str, Any], str]:
     return chart, share(int(np.count_nonzero(truth == predicted)), len(rows))
 
 
-def _decided(machine, X, n: int) -> tuple[np.ndarray, np.ndarray]:
+def _decided(machine: Machine, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
     """Row numbers, and the class that the machine chooses for each."""
-    found = machine.solutions
-    if all(f.problem.rows is None for f in found):
-        return np.arange(n), machine.chosen(np.stack([f.solution.margins for f in found], axis=1))
+    assert machine.solutions is not None
+    margins = [s.solution.margins for s in machine.solutions if s.problem.rows is None]
+    if len(margins) == len(machine.solutions):
+        return np.arange(n), machine.chosen(np.stack(margins, axis=1))
     vectors = 0 if machine.record.coefs is None else len(machine.record.coefs)
     X = as_matrix(X)
-    rows = spread(shape(X)[0], max(1000, CELLS // max(vectors, len(found))))
+    rows = spread(shape(X)[0], max(1000, CELLS // max(vectors, len(machine.solutions))))
     return rows, machine.chosen(machine.scores(take_rows(X, rows)))
 
 
-def confusion_chart(classes, truth, predicted, of: str) -> dict[str, Any]:
+def confusion_chart(classes: Any, truth: Any, predicted: Any, of: str) -> dict[str, Any]:
     """How often rows of each class are decided for each; `of` says which rows. Of very many
     classes, those with the most errors are shown."""
     classes = np.append(classes, np.setdiff1d(truth, classes))

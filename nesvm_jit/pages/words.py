@@ -13,6 +13,10 @@ PARTS = {
     "lpsvm": "the sum of the weights' sizes and C times the hinge loss of every row",
     "lssvm": "half the squared length of the weights and C times the squared loss of every row",
 }
+GAP = (
+    "(objective − lower bound) / objective: no machine of this kind has an objective lower by a "
+    "larger share, up to rounding errors of the computed values."
+)
 KERNELS = {"rbf": "RBF kernel", "poly": "polynomial kernel", "linear": "linear"}
 ENDS = {
     "converged": "ended by itself",
@@ -34,7 +38,7 @@ def subtitle(facts: dict[str, Any]) -> str:
 
 
 def certificate(facts: dict[str, Any], tol: float, problems: int) -> dict[str, Any]:
-    """What the gap means, true word by word: no objective is below (1 − gap) · ours."""
+    """What the gap means: up to rounding, no objective is below (1 − gap) · ours."""
     gap, several = facts["gap"], problems > 1
     kind = "over these landmarks " if "approx" in facts else ""
     start = f"In each of the {problems} sub-problems, no machine" if several else "No machine"
