@@ -650,12 +650,13 @@ def test_pages_of_a_path_show_the_machine_and_the_test_file(here, monkeypatch):
     assert pages == {"html": "a"}
     assert document["title"] == "two"
     assert [s["title"] for s in document["sections"]] == [
-        *("Every cost", "All rows: How training went", "All rows: What was found"),
+        *("Every cost", "Other scores", "All rows: How training went"),
+        "All rows: What was found",
     ]
     done(*args[:-1], "--test", "t", "two")
     document = drawn[1][0]
-    assert document["sections"][1]["title"] == "The test file"
-    (chart,) = document["sections"][1]["charts"]
+    assert document["sections"][2]["title"] == "The test file"
+    (chart,) = document["sections"][2]["charts"]
     assert chart["id"] == "test"
     assert chart["title"] == "Classes true and decided, rows of the test file"
     assert np.sum(chart["counts"]) == 10
