@@ -86,6 +86,18 @@ def test_every_option_is_documented_with_its_default(name):
     assert documented_options(sections(DOCS / "cli.md")[name]) == expected
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_an_option_does_is_said_in_the_words_of_its_help(name):
+    rows = re.findall(
+        r"^\| (`-[^|]*) \|[^|]*\| (.*) \|$", sections(DOCS / "cli.md")[name], re.MULTILINE
+    )
+    meanings = {names.split("`")[1]: said.replace("\\|", "|") for names, said in rows}
+    helps = {p.opts[0]: p.help for p in COMMANDS[name].params if p.param_type_name == "option"}
+    helps.pop("--help", None)
+    assert {*meanings} == {*helps}
+    assert [option for option, said in helps.items() if not meanings[option].startswith(said)] == []
+
+
 def test_every_command_is_documented_with_its_usage():
     assert {*sections(DOCS / "cli.md")} == {*COMMANDS}
     for name, sub in command.commands.items():
