@@ -2,6 +2,8 @@
 
 import sys
 import warnings
+from dataclasses import fields
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -17,8 +19,10 @@ except ImportError as e:  # pragma: no cover
         f"nesvm_jit.NESVC needs scikit-learn 1.6 or newer (pip install 'nesvm-jit[sklearn]'): {e}"
     ) from None
 
+from .machine.machine import Machine
 from .machine.multiclass import ovo_decision
 from .machine.train import train
+from .settings import Settings
 
 DTYPES = (np.float64, np.float32)
 
@@ -46,35 +50,35 @@ class NESVC(ClassifierMixin, BaseEstimator):
     support_, support_vectors_, dual_coef_ : of kernel machines; a row of ``dual_coef_`` for each
         sub-problem.
     gap_, objective_, dual_objective_ : the largest certified gap, the sums of the bounds.
-    n_iter_ : rounds of the longest sub-problem.
+    n_iter_ : iterations of the longest sub-problem.
     machine_ : the ``nesvm_jit.Machine``; ``machine_.save(path)`` writes a model file of the class
         numbers 0, 1, ...
     """
 
     def __init__(
         self,
-        C=1.0,
+        C: float = 1.0,
         *,
-        kernel="linear",
-        gamma="scale",
-        degree=3,
-        coef0=0.0,
-        model="csvm",
-        fit_intercept=True,
-        solver="auto",
-        tol=1e-3,
-        multiclass=None,
-        decision_function_shape="ovr",
-        probability=False,
-        class_weight=None,
-        warm_start=False,
-        cache_mb=None,
-        approx=None,
-        landmarks=None,
-        max_iter=100_000,
-        time_limit=None,
-        random_state=None,
-    ):
+        kernel: str = "linear",
+        gamma: float | str | None = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        model: str = "csvm",
+        fit_intercept: bool = True,
+        solver: str = "auto",
+        tol: float = 1e-3,
+        multiclass: str | None = None,
+        decision_function_shape: str = "ovr",
+        probability: bool = False,
+        class_weight: Any = None,
+        warm_start: bool = False,
+        cache_mb: float | None = None,
+        approx: str | None = None,
+        landmarks: int | None = None,
+        max_iter: int = 100_000,
+        time_limit: float | None = None,
+        random_state: Any = None,
+    ) -> None:
         self.C = C
         self.kernel = kernel
         self.gamma = gamma
@@ -96,7 +100,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
         self.time_limit = time_limit
         self.random_state = random_state
 
-    def __sklearn_tags__(self):
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
         tags.input_tags.pairwise = self.kernel == "precomputed"
@@ -104,7 +108,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
 
     classes_: np.ndarray
 
-    def fit(self, X, y, sample_weight=None):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> "NESVC":
         """Train on X, dense or sparse, and labels y."""
         X, y = validate_data(
             self, X, y, dtype=DTYPES, order="C", accept_sparse="csr", accept_large_sparse=True
@@ -113,53 +117,59 @@ class NESVC(ClassifierMixin, BaseEstimator):
         classes, codes = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]}")
+        # a positive score speaks for the second of two classes here, for the first in LIBSVM
+        order = [1, 0] if len(classes) == 2 else np.arange(len(classes))
+        self.machine_ = train(
+            X,
+            codes,
+            multiclass=self.multiclass,
+            probability=bool(self.probability),
+            sample_weight=self._row_weights(X, y, classes, codes, sample_weight),
+            classes=order,
+            warm=self._last_machine(X, classes),
+            keep_duals=bool(self.warm_start and self.kernel == "linear"),
+            **self._settings(),
+        )
+        self.classes_ = classes
+        self._set_attributes(X)
+        return self
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters that are settings: by the same name, or by scikit-learn's."""
+        same = {row.name for row in fields(Settings)} & {*self.get_params(deep=False)}
+        return {
+            **{name: getattr(self, name) for name in same},
+            "bias": bool(self.fit_intercept),
+            "seed": int(check_random_state(self.random_state).randint(2**31)),
+            "max_iter": sys.maxsize if self.max_iter == -1 else self.max_iter,
+        }
+
+    def _row_weights(
+        self, X: Any, y: Any, classes: np.ndarray, codes: np.ndarray, sample_weight: Any
+    ) -> np.ndarray | None:
+        """The weights of rows times those of their classes."""
         weight = None
         if sample_weight is not None:
             weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
         if self.class_weight is not None:
             by_class = compute_class_weight(self.class_weight, classes=classes, y=y)
             weight = by_class[codes] * (1.0 if weight is None else weight)
-        again = self.warm_start and self.kernel == "linear"
-        warm = getattr(self, "machine_", None) if again else None
-        if warm is not None and (
-            warm.record.weights is None
-            or warm.n_features != X.shape[1]
-            or not np.array_equal(classes, self.classes_)
-            or warm.record.multiclass != (self.multiclass or "ovr")
-        ):
-            warm = None
-        # a positive score speaks for the second of two classes here, for the first in LIBSVM
-        order = [1, 0] if len(classes) == 2 else np.arange(len(classes))
-        self.machine_ = train(
-            X,
-            codes,
-            self.model,
-            self.kernel,
-            self.C,
-            bool(self.fit_intercept),
-            self.solver,
-            self.tol,
-            multiclass=self.multiclass,
-            probability=bool(self.probability),
-            sample_weight=weight,
-            classes=order,
-            seed=int(check_random_state(self.random_state).randint(2**31)),
-            warm=warm,
-            keep_duals=bool(again),
-            gamma=self.gamma,
-            degree=self.degree,
-            coef0=self.coef0,
-            cache_mb=self.cache_mb,
-            approx=self.approx,
-            landmarks=self.landmarks,
-            max_iter=sys.maxsize if self.max_iter == -1 else self.max_iter,
-            time_limit=self.time_limit,
-        )
-        self.classes_ = classes
-        self._set_attributes(X)
-        return self
+        return weight
 
-    def _set_attributes(self, X) -> None:
+    def _last_machine(self, X: Any, classes: np.ndarray) -> Machine | None:
+        """What a warm start begins from: the last machine, if it has the shape of the next."""
+        last: Machine | None = getattr(self, "machine_", None)
+        if not (self.warm_start and self.kernel == "linear") or last is None:
+            return None
+        fits = (
+            last.record.weights is not None
+            and last.n_features == X.shape[1]
+            and np.array_equal(classes, self.classes_)
+            and last.record.multiclass == (self.multiclass or "ovr")
+        )
+        return last if fits else None
+
+    def _set_attributes(self, X: Any) -> None:
         machine, record = self.machine_, self.machine_.record
         problems = machine.problems
         for name in ("coef_", "support_", "support_vectors_", "dual_coef_"):
@@ -184,12 +194,12 @@ class NESVC(ClassifierMixin, BaseEstimator):
                 stacklevel=3,
             )
 
-    def _scores(self, X) -> np.ndarray:
+    def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         X = validate_data(self, X, dtype=DTYPES, order="C", accept_sparse="csr", reset=False)
         return self.machine_.decision_function(X)
 
-    def decision_function(self, X):
+    def decision_function(self, X: Any) -> np.ndarray:
         """Scores: positive for classes_[1] of two classes; else one column per class, or per
         pair of classes with decision_function_shape="ovo"."""
         if self.decision_function_shape not in ("ovr", "ovo"):
@@ -201,7 +211,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
             return ovo_decision(scores, len(self.classes_))
         return scores
 
-    def predict(self, X):
+    def predict(self, X: Any) -> np.ndarray:
         """The label of every row."""
         scores = self._scores(X)
         machine = self.machine_
@@ -209,7 +219,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
         return self.classes_[machine.classes[chosen].astype(np.intp)]
 
     @available_if(lambda self: self.probability or _refuse(self))
-    def predict_proba(self, X):
+    def predict_proba(self, X: Any) -> np.ndarray:
         """A probability for every row and class, in the order of classes_."""
         scores = self._scores(X)
         machine = self.machine_
@@ -217,10 +227,10 @@ class NESVC(ClassifierMixin, BaseEstimator):
         return found[:, np.argsort(machine.classes)]
 
     @available_if(lambda self: self.probability or _refuse(self))
-    def predict_log_proba(self, X):
+    def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
 
 
-def _refuse(estimator):
+def _refuse(estimator: NESVC) -> NoReturn:
     raise AttributeError("predict_proba is not available when probability=False")

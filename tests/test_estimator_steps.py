@@ -2,6 +2,8 @@
 
 import inspect
 import sys
+from dataclasses import fields
+from inspect import signature
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from scipy.sparse import csr_matrix
 
 sklearn = pytest.importorskip("sklearn")
 
-from nesvm_jit import NESVC, estimator  # noqa: E402
+from nesvm_jit import NESVC, Settings, estimator  # noqa: E402
 from sklearn.exceptions import ConvergenceWarning, NotFittedError  # noqa: E402
 from sklearn.utils import get_tags  # noqa: E402
 
@@ -295,6 +297,16 @@ def test_one_sub_problem_that_is_not_certified_is_enough_to_warn(monkeypatch):
     monkeypatch.setattr(estimator, "train", almost)
     with pytest.warns(ConvergenceWarning, match="is above tol=0.001"):
         NESVC().fit(X, y)
+
+
+def test_parameters_that_are_settings_have_their_defaults():
+    table = {row.name: row.default for row in fields(Settings)}
+    given = {name: p.default for name, p in signature(NESVC).parameters.items() if name in table}
+    assert given == {**{name: table[name] for name in given}, "gamma": "scale"}
+    assert {*given} == {
+        *("C", "kernel", "gamma", "degree", "coef0", "model", "solver", "tol", "cache_mb"),
+        *("approx", "landmarks", "max_iter", "time_limit"),
+    }
 
 
 @pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
