@@ -2,21 +2,32 @@
 
 import ast
 import json
+import os
+import re
+import shutil
+import signal
+import subprocess
 import sys
 import threading
+import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.mutants import __main__ as runner
+from tests.mutants import document, trees
 from tests.mutants import reach as reach_module
+from tests.mutants import run as run_module
 from tests.mutants import server as server_module
-from tests.mutants import trees
+from tests.mutants.errors import MutantsError
 from tests.mutants.faults import Fault, all_faults, changed, faults_of
-from tests.mutants.known import Known, entry, tomllib
+from tests.mutants.known import Known, entry, prune, tomllib, wrong_entries
 from tests.mutants.reach import Reach, nearest
 from tests.mutants.report import Verdict, page
+from tests.mutants.run import Plan, Worker
+from tests.mutants.store import Request, load, store
 
 
 @pytest.fixture
@@ -232,6 +243,16 @@ def test_all_faults_are_those_of_the_package_in_the_order_of_its_files(project, 
     assert found == [(path, n) for path in ("nesvm_jit/a/c.py", "nesvm_jit/b.py") for n in (1, 2)]
 
 
+def test_faults_with_the_same_text_are_numbered(project):
+    found = project("def f():\n    x = 2\n    x = 2\n    y = 2\ndef g():\n    x = 2\n")
+    assert [(f.line, f.occurrence) for f in found] == [(2, 1), (3, 2), (4, 1), (6, 1)]
+
+
+def test_a_source_that_is_no_program_is_refused(project):
+    with pytest.raises(MutantsError, match=r"^nesvm_jit/part/code.py:2: [^\n]+$"):
+        project("x = 1\nx = = 2\n")
+
+
 def fault(path="nesvm_jit/part/code.py", line=1, function="f", before="a", after="b", **more):
     more = {"start": 0, "end": 1, "text": "b", "compiled": False} | more
     return Fault(path, line, function, before, after, **more)
@@ -246,44 +267,91 @@ def test_the_folder_of_a_fault():
 # ---------------------------------------------------------------- faults that are known
 
 
+def known(folder, text, faults):
+    path = folder / "known.toml"
+    path.write_text(text)
+    return Known(faults, path)
+
+
 def test_known_faults_are_recognised_by_their_text_wherever_they_are(tmp_path):
     texts = ["x = a", "x = 'a'", "x = ''", 'x = "…\\n"']
     found = [fault(function="A.f", before=text, after=f"{text} # 'b'") for text in texts]
-    path = tmp_path / "known.toml"
-    path.write_text("\n".join(entry(f, "time", "It's known.") for f in found))
-    known = Known(path)
+    file = "\n".join(entry(f, found, "time", "It's known.") for f in found)
     assert len(found) == len(texts)
     for f in found:
-        assert known.kind(f) == "time"
-        assert known.kind(replace(f, path="nesvm_jit/other.py", line=9, function="B.f")) == "time"
-        for other in ({"function": "A.g"}, {"before": "y"}, {"after": "y"}):
-            assert known.kind(replace(f, **other)) is None
+        moved = replace(f, path="nesvm_jit/other.py", line=9, function="B.f")
+        assert known(tmp_path, file, [f]).kind(f) == "time"
+        assert known(tmp_path, file, [moved]).kind(moved) == "time"
+        for change in ({"function": "A.g"}, {"before": "y"}, {"after": "y"}):
+            other = replace(f, **change)
+            assert known(tmp_path, file, [other, f]).kind(other) is None
 
 
 def test_an_entry_says_all_that_is_needed():
-    found = tomllib.loads(entry(fault(function="A.f", before="'a'", after="b"), "equivalent", "so"))
+    found = fault(function="A.f", before="'a'", after="b")
+    parsed = tomllib.loads(entry(found, [found], "equivalent", "so"))
     expected = {"function": "f", "before": "'a'", "after": "b", "kind": "equivalent", "why": "so"}
-    assert found == {"fault": [expected]}
+    assert parsed == {"fault": [expected]}
     assert tomllib.loads(entry(fault()))["fault"][0]["kind"] == "?"
+
+
+ALIKE = {
+    "": fault("nesvm_jit/a/code.py", function="A.f"),
+    "file = 'other.py'": fault("nesvm_jit/a/other.py", function="A.f"),
+    "file = 'b/code.py'": fault("nesvm_jit/b/code.py", function="A.f"),
+    "function = 'B.f'": fault("nesvm_jit/a/code.py", function="B.f"),
+    "occurrence = 2": fault("nesvm_jit/a/code.py", function="A.f", occurrence=2),
+}
+
+
+def test_an_entry_names_one_fault_alone(tmp_path):
+    faults = [*ALIKE.values()]
+    for said, meant in ALIKE.items():
+        text = entry(meant, faults, "time", "so")
+        assert said in text
+        file = known(tmp_path, text, faults)
+        assert [f for f in faults if file.kind(f)] == [meant]
+    assert "file" not in entry(faults[0], faults[:1])
+
+
+def test_an_entry_that_names_several_faults_is_refused(tmp_path):
+    faults = [*ALIKE.values()]
+    with pytest.raises(
+        MutantsError, match=r"^known.toml: 2 faults match f: a → b: a file, .* needed"
+    ):
+        known(tmp_path, entry(faults[0], [], "time", "so"), faults[:2])
+    with pytest.raises(MutantsError, match=r"^known.toml: two entries of one fault: f: a → b$"):
+        known(tmp_path, 2 * entry(faults[0], [], "time", "so"), faults[:1])
+    with pytest.raises(MutantsError, match=r"^known.toml: [^\n]+$"):
+        known(tmp_path, "[[fault]]\nfunction =\n", faults)
 
 
 @pytest.mark.parametrize(("kind", "why"), [("?", "so"), ("equivalent", " ")])
 def test_known_faults_need_a_kind_and_a_reason(tmp_path, kind, why):
-    path = tmp_path / "known.toml"
-    path.write_text(entry(fault(), kind, why))
-    with pytest.raises(ValueError, match=r"^known.toml: a kind of .* and a reason needed: \{"):
-        Known(path)
+    with pytest.raises(MutantsError, match=r"^known.toml: a kind of .* and a reason needed: \{"):
+        known(tmp_path, entry(fault(), [], kind, why), [])
 
 
 def test_nothing_is_known_without_a_file(tmp_path):
-    assert Known(tmp_path / "none").kind(fault()) is None
+    assert Known([fault()], tmp_path / "none").kind(fault()) is None
 
 
-def test_the_file_of_known_faults_is_right():
-    entries = tomllib.loads(runner.ROOT.joinpath("tests/mutants/known.toml").read_text())
-    keys = [(e["function"], e["before"], e["after"]) for e in entries.get("fault", [])]
-    Known()
-    assert len(keys) == len(set(keys))
+def test_entries_that_name_no_fault_are_removed(tmp_path):
+    faults = [fault(before=f"b{k}") for k in range(4)]
+    blocks = ["# Why.\n", *(entry(f, faults, "time", "so") for f in faults)]
+    path = tmp_path / "known.toml"
+    path.write_text("\n".join(blocks))
+    dead = ["f: b0 → b", "f: b2 → b"]
+    assert wrong_entries(faults[1::2], path) == (dead, [])
+    assert prune(faults[1::2], path) == dead
+    assert path.read_text() == "\n".join([blocks[0], blocks[2], blocks[4]])
+    assert prune(faults[1::2], path) == []
+
+
+def test_every_known_fault_is_one_of_the_package():
+    faults = all_faults(trees.ROOT)
+    Known(faults)
+    assert wrong_entries(faults) == ([], []), "python -m tests.mutants --prune removes dead entries"
 
 
 # ---------------------------------------------------------------- the sample
@@ -293,7 +361,7 @@ MANY = [fault(line=n, after=f"{n} {k}") for n in range(30) for k in range(n % 4 
 
 
 def test_a_sample_is_the_same_for_a_seed_and_has_a_fault_of_a_line():
-    first, again, other = (runner.drawn(MANY, seed, 20) for seed in (5, 5, 6))
+    first, again, other = (runner.draw(MANY, seed, 20) for seed in (5, 5, 6))
     assert first == again
     assert first != other
     assert len({f.line for f in first}) == len(first) == 20
@@ -301,12 +369,12 @@ def test_a_sample_is_the_same_for_a_seed_and_has_a_fault_of_a_line():
 
 
 def test_a_sample_has_as_many_faults_as_there_are_lines_at_most():
-    assert sorted(f.line for f in runner.drawn(MANY, 0, 100)) == list(range(30))
-    assert runner.drawn([], 0, 100) == []
+    assert sorted(f.line for f in runner.draw(MANY, 0, 100)) == list(range(30))
+    assert runner.draw([], 0, 100) == []
 
 
 def test_every_fault_of_a_line_may_be_drawn():
-    seen = {f for seed in range(60) for f in runner.drawn(MANY[:10], seed, 4)}
+    seen = {f for seed in range(60) for f in runner.draw(MANY[:10], seed, 4)}
     assert seen == set(MANY[:10])
 
 
@@ -435,18 +503,83 @@ def test_reach_is_collected_from_what_processes_left_behind(tmp_path):
         data.set_context(context)
         data.add_lines({code: lines})
     data.write()
+    for number, failed in enumerate((["tests/test_b.py::failed"], [], ["tests/test_a.py::red"])):
+        (folder / f"failed-{number}.json").write_text(json.dumps(failed))
     found = reach_module._collect(tree, folder)
+    assert found["failed"] == ["tests/test_a.py::red", "tests/test_b.py::failed"]
     assert found["tests"] == ["tests/test_a.py::t", "tests/test_b.py::u", "tests/test_b.py::v"]
     assert found["seconds"] == [0.5, 0.25, 1.0]
     kept = reach_module._read(json.loads(json.dumps(found)))
     table = {n: kept.members(bits) for n, bits in kept.lines["nesvm_jit/code.py"].items() if bits}
     assert table == {1: [0], 2: [0, 1], 3: [1, 2]}
+    assert kept.failed == found["failed"]
+
+
+def test_reach_is_measured_anew_when_a_file_changes_that_a_test_may_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(reach_module, "ROOT", tmp_path)
+    names = ["README.md", "docs/page.md", "nesvm_jit/a.py", "pyproject.toml"]
+    monkeypatch.setattr(reach_module, "files", lambda: [*names, "tests/mutants/known.toml"])
+    for name in reach_module.files():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("before")
+    seen = {reach_module._fingerprint()}
+    (tmp_path / "tests/mutants/known.toml").write_text("after")
+    assert reach_module._fingerprint() in seen
+    for name in names:
+        (tmp_path / name).write_text("after")
+        seen.add(reach_module._fingerprint())
+    assert len(seen) == 1 + len(names)
+
+
+@pytest.fixture
+def measured(tmp_path, monkeypatch):
+    """measure() with a command in the place of pytest."""
+    monkeypatch.setattr(reach_module, "BUILD", tmp_path)
+    monkeypatch.setattr(reach_module, "_fingerprint", lambda: "key")
+
+    def measure(program):
+        command = [sys.executable, "-c", program]
+        run = reach_module._run_to_the_end
+        monkeypatch.setattr(
+            reach_module, "_run_to_the_end", lambda _, tree, env, log: run(command, tree, env, log)
+        )
+        return reach_module.measure(tmp_path, False)
+
+    return measure
+
+
+def test_tests_that_cannot_be_run_measure_nothing(measured, tmp_path):
+    with pytest.raises(
+        MutantsError, match=r"^the tests cannot be run, pytest ended with 2: no module"
+    ):
+        measured("import sys; print('no module'); sys.exit(2)")
+    assert not (tmp_path / "reach-compiled.json").exists()
+
+
+def test_tests_that_fail_while_reach_is_measured_are_left_out_and_told(measured, monkeypatch):
+    folder = reach_module.BUILD / "reach-compiled"
+    program = (
+        "import json, pathlib, sys\n"
+        f"folder = pathlib.Path({str(folder)!r})\n"
+        "(folder / 'tests-1.json').write_text(json.dumps({'t::green': 0.5}))\n"
+        "(folder / 'failed-1.json').write_text(json.dumps(['t::red']))\n"
+        "sys.exit(1)\n"
+    )
+    reach = measured(program)
+    assert (reach.tests, reach.failed) == (["t::green"], ["t::red"])
+    assert measured("never run").failed == ["t::red"]
+    monkeypatch.setattr(run_module, "measure", lambda *_: reach)
+    monkeypatch.setattr(run_module, "make_tree", lambda name: folder)
+    shown, plan = [], Plan(40.0, [], False)
+    run_module.measure_reaches(plan, [False], shown.append)
+    assert plan.reaches == {False: reach}
+    assert shown[1:] == ["left out, it fails on the unchanged package: t::red"]
 
 
 def test_a_plan_names_the_tests_and_how_long_they_take():
     tests = {"tests/test_b.py::t": 0.5, "tests/test_a.py::u": 0.1, "tests/test_a.py::v": 9.0}
     reach = reaching(tests, {7: list(tests)[:2]})
-    plan = runner.Plan(40.0, [], True, {False: reach})
+    plan = Plan(40.0, [], True, {False: reach})
     job, count = plan.job(fault(line=7), False)
     assert count == 2
     assert job == {
@@ -454,7 +587,7 @@ def test_a_plan_names_the_tests_and_how_long_they_take():
         "tests": ["tests/test_a.py::u", "tests/test_b.py::t"],
         "seconds": [0.1, 0.5],
     }
-    some = runner.Plan(40.0, ["tests/test_c.py"], True)
+    some = Plan(40.0, ["tests/test_c.py"], True)
     assert some.job(fault(), True) == (
         {"files": ["tests/test_c.py"], "tests": [], "seconds": []},
         0,
@@ -520,8 +653,8 @@ def test_the_first_test_that_fails_is_the_answer(watch):
     watch.plugin.pytest_runtest_logstart("t::a")
     watch.plugin.pytest_runtest_logreport(SimpleNamespace(failed=True))
     assert watch.answers == [("noticed", "t::a", 2)]
-    watch.plugin.pytest_collectreport(SimpleNamespace(failed=True))
-    assert watch.answers[1] == ("noticed", "import", 0)
+    watch.plugin.pytest_collectreport(SimpleNamespace(failed=True, nodeid="t"))
+    assert watch.answers[1] == ("noticed", "import of t", 0)
 
 
 def test_a_test_that_does_not_end_is_the_answer(watch):
@@ -561,7 +694,7 @@ def test_a_score_counts_what_was_noticed_of_what_could_be():
         "survived: nesvm_jit/part/code.py:3 in f (3 of 9 tests that reach it)",
         "  - b3",
         "  + a3",
-        "error: nesvm_jit/part/code.py:6 in f (6 of 9 tests that reach it)",
+        "error: nesvm_jit/part/code.py:6 in f (t)",
         "  - b6",
         "  + a6",
     ]
@@ -592,6 +725,9 @@ class FakeWorker:
     def __init__(self, number):
         self.number = number
 
+    def refuse_red_tests(self, pure, plan):
+        self.judged.append(f"baseline {pure}")
+
     def judge(self, found, pure, plan):
         self.judged.append((found.line, pure))
         return Verdict(found, "noticed" if found.line % 2 else "survived", "t", 1, 1, 0.0)
@@ -603,57 +739,425 @@ class FakeWorker:
 @pytest.fixture
 def fake_worker(tmp_path, monkeypatch):
     monkeypatch.setattr(FakeWorker, "judged", [], raising=False)
-    monkeypatch.setattr(runner, "Worker", FakeWorker)
+    monkeypatch.setattr(run_module, "Worker", FakeWorker)
     monkeypatch.setattr(runner, "BUILD", tmp_path)
+    monkeypatch.setattr(trees, "BUILD", tmp_path)
+    monkeypatch.setattr(document, "BUILD", tmp_path)
     path = tmp_path / "known.toml"
-    path.write_text(entry(fault(line=2, before="known"), "time", "so"))
-    monkeypatch.setattr(runner, "Known", lambda: Known(path))
+    path.write_text(entry(fault(before="known"), (), "time", "so"))
+    monkeypatch.setattr(runner, "Known", lambda faults: Known(faults, path))
     return FakeWorker
+
+
+FILES = Plan(40.0, ["tests/test_a.py"], True)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_all_faults_are_judged_but_those_that_are_known(fake_worker, workers):
     faults = [fault(line=k, before="known" if k == 2 else "a") for k in range(5)]
     shown = []
-    plan = runner.Plan(40.0, ["tests/test_a.py"], True)
-    found = runner.run(faults, lambda f: f.line == 3, plan, workers, shown.append)
+    found = run_module.run(
+        faults, runner.Known(faults), lambda f: f.line == 3, FILES, workers, shown.append
+    )
     outcomes = ["survived", "noticed", "time", "noticed", "survived"]
     assert [v.outcome for v in found] == outcomes
     assert [v.fault for v in found] == faults
-    judged = [x for x in fake_worker.judged if x != "closed"]
+    judged = [x for x in fake_worker.judged if isinstance(x, tuple)]
     assert sorted(judged) == [(0, False), (1, False), (3, True), (4, False)]
     assert fake_worker.judged.count("closed") == workers
+    assert fake_worker.judged[:2] == ["baseline False", "baseline True"]
     assert [line.split("]")[0] for line in shown] == [f"[{k}/5" for k in range(1, 6)]
 
 
+def test_a_fault_that_cannot_be_judged_is_an_error_and_the_others_are_judged(
+    fake_worker, monkeypatch
+):
+    judge = fake_worker.judge
+
+    def stumbles(self, found, pure, plan):
+        if found.line == 1:
+            raise OSError("disk full")
+        return judge(self, found, pure, plan)
+
+    monkeypatch.setattr(fake_worker, "judge", stumbles)
+    faults = [fault(line=k, before=f"b{k}") for k in range(3)]
+    found = run_module.run(faults, Known(faults), lambda f: False, FILES, 1, lambda text: None)
+    assert [v.outcome for v in found] == ["survived", "error", "survived"]
+    assert found[1].test == "OSError: disk full"
+
+
+class Server:
+    """A process in the place of the server: it reads a job, and then does something."""
+
+    def __init__(self, program):
+        self.program, self.started = program, 0
+
+    def __call__(self, command, **options):
+        self.started += 1
+        program = f"print('ready', flush=True); input(); {self.program}"
+        return subprocess.Popen([sys.executable, "-c", program], **options)
+
+
+@pytest.fixture
+def worker(tmp_path, monkeypatch, project):
+    """A worker whose server is a program, and a fault."""
+    monkeypatch.setattr(run_module, "make_tree", lambda name: tmp_path)
+
+    def make(program):
+        server = Server(program)
+        popen = SimpleNamespace(Popen=server, PIPE=subprocess.PIPE)
+        monkeypatch.setattr(run_module, "subprocess", popen)
+        return Worker(1), server, project("x = 2\n")[0]
+
+    return make
+
+
+def test_a_server_that_dies_is_an_error_and_another_is_started(worker):
+    made, server, found = worker("import os; os.kill(os.getpid(), 9)")
+    for number in (1, 2):
+        verdict = made.judge(found, False, FILES)
+        assert (verdict.outcome, verdict.ran) == ("error", 0)
+        assert verdict.test == "the process that runs the tests died, code -9"
+        assert server.started == number
+    made.close()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "refusal"),
+    [
+        ("noticed", "with compilation off, the unchanged package fails a test: t::a"),
+        ("error", "with compilation off, the unchanged package cannot be tested: t::a"),
+        ("survived", None),
+    ],
+)
+def test_tests_that_fail_on_the_unchanged_package_are_refused(worker, outcome, refusal):
+    said = json.dumps({"outcome": outcome, "test": "t::a", "ran": 1, "seconds": 0.0})
+    made, server, _ = worker(f"print({said!r})")
+    if refusal:
+        with pytest.raises(MutantsError, match=f"^{refusal}$"):
+            made.refuse_red_tests(True, FILES)
+    else:
+        made.refuse_red_tests(True, FILES)
+    assert server.started == 1
+    made.close()
+
+
+def test_trees_of_processes_that_have_ended_are_removed(tmp_path, monkeypatch):
+    monkeypatch.setattr(trees, "BUILD", tmp_path)
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    names = {f"tree-1-{ended.pid}": False, f"tree-2-{os.getppid()}": True, "tree-1-old": True}
+    for name in names:
+        (tmp_path / name / "tests").mkdir(parents=True)
+    trees.clear_dead_trees()
+    assert {name: (tmp_path / name).exists() for name in names} == names
+
+
+# ---------------------------------------------------------------- the command
+
+
 def asked(monkeypatch, *words):
-    monkeypatch.setattr(
-        sys, "argv", ["mutants", "--tests", "tests/test_a.py", "--workers", "1", *words]
-    )
-    runner.main()
+    monkeypatch.setattr(sys, "argv", ["mutants", *words])
+    return runner.main()
+
+
+TESTS = ("--tests", "tests/test_mutants.py", "--workers", "1")
+
+
+@pytest.fixture
+def faults(fake_worker, monkeypatch):
+    """Those of the package: eight lines of two files."""
+    found = [fault(line=k, before=f"b{k}") for k in range(6)]
+    found += [fault("nesvm_jit/other.py", line=k, before=f"b{k}") for k in (6, 7)]
+    monkeypatch.setattr(runner, "all_faults", lambda root: found)
+    return found
 
 
 def test_survivors_are_stored_and_judged_again_wherever_they_are_then(
-    fake_worker, monkeypatch, tmp_path, capsys
+    fake_worker, faults, monkeypatch, tmp_path, capsys
 ):
-    other = fault("nesvm_jit/other.py", line=1)
-    faults = [fault(line=k, before=f"b{k}") for k in range(6)] + [other]
-    monkeypatch.setattr(runner, "all_faults", lambda root: faults)
-    asked(monkeypatch, "--only", "part/", "--seed", "1000")
-    stored = tmp_path / "seed-1000part.json"
-    assert sorted(v["line"] for v in json.loads(stored.read_text())) == list(range(6))
+    assert asked(monkeypatch, *TESTS, "--only", "part/", "--seed", "1000") == 0
+    stored = tmp_path / "seed-1000-part-partial.json"
+    assert sorted(v["line"] for v in load(stored)[1]) == list(range(6))
     left = tomllib.loads(stored.with_suffix(".toml").read_text())["fault"]
     assert sorted(e["before"] for e in left) == ["b0", "b2", "b4"]
     assert "6 faults" in capsys.readouterr().out
     faults[:] = [replace(f, line=f.line + 10) for f in faults if f.before != "b4"]
     del fake_worker.judged[:]
-    asked(monkeypatch, "--again", str(stored))
-    assert sorted(fake_worker.judged[:-1]) == [(10, False), (12, False)]
-    assert len(json.loads((tmp_path / "again.json").read_text())) == 2
+    assert asked(monkeypatch, *TESTS, "--again", str(stored)) == 0
+    judged = sorted(x for x in fake_worker.judged if isinstance(x, tuple))
+    assert judged == [(10, False), (12, False)]
+    assert len(load(tmp_path / "again.json")[1]) == 2
+    lost = "not found any more: nesvm_jit/part/code.py:4 in f: b4 → b"
+    assert lost in capsys.readouterr().out.splitlines()
+
+
+def test_the_very_line_that_survived_is_judged_again(fake_worker, monkeypatch, tmp_path):
+    twins = [fault(line=k, occurrence=n) for n, k in enumerate((10, 21, 32), start=1)]
+    monkeypatch.setattr(runner, "all_faults", lambda root: twins)
+    asked(monkeypatch, *TESTS)
+    asked(monkeypatch, *TESTS, "--again", str(tmp_path / "seed-0-partial.json"))
+    assert sorted(v["line"] for v in load(tmp_path / "again.json")[1]) == [10, 32]
 
 
 def test_every_fault_of_a_line_is_judged(fake_worker, monkeypatch, tmp_path):
-    faults = [*MANY, fault("nesvm_jit/other.py", line=7)]
-    monkeypatch.setattr(runner, "all_faults", lambda root: faults)
-    asked(monkeypatch, "--at", "nesvm_jit/part/code.py:7")
-    assert fake_worker.judged == [(7, False)] * 4 + ["closed"]
+    lines = [*MANY, fault("nesvm_jit/other.py", line=7)]
+    monkeypatch.setattr(runner, "all_faults", lambda root: lines)
+    asked(monkeypatch, *TESTS, "--at", "nesvm_jit/part/code.py:7")
+    assert fake_worker.judged == ["baseline False", *[(7, False)] * 4, "closed"]
+
+
+def test_an_error_fails_the_run(fake_worker, faults, monkeypatch, tmp_path, capsys):
+    def dies(self, found, pure, plan):
+        return Verdict(found, "error", "died", 0, 0, 0.0)
+
+    monkeypatch.setattr(fake_worker, "judge", dies)
+    assert asked(monkeypatch, *TESTS) == 1
+    assert "(died)" in capsys.readouterr().out
+    assert not (tmp_path / "seed-0.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "refusal"),
+    [
+        ("--only nosuch/", "--only: no fault in a path that contains 'nosuch/'"),
+        ("--at nosuch.py:3", "--at: no fault can be put into 'nosuch.py'; paths start with nes"),
+        ("--at nesvm_jit/other.py", "--at needs PATH:LINE, got 'nesvm_jit/other.py'"),
+        ("--at nesvm_jit/other.py:x", "--at needs PATH:LINE, got 'nesvm_jit/other.py:x'"),
+        ("--at nesvm_jit/other.py:99", "--at: no fault starts in line 99 of nesvm_jit/other.py"),
+        ("--count 0", "--count must be positive, got 0"),
+        ("--count -3", "--count must be positive, got -3"),
+        ("--workers 0", "--workers must be positive, got 0"),
+        ("--budget nan", "--budget must be positive, got nan"),
+        ("--tests tests/nosuch.py", "--tests: no file tests/nosuch.py"),
+        ("--again nosuch.json", "nosuch.json: No such file or directory"),
+        ("--again pyproject.toml", "pyproject.toml: not a stored run"),
+        ("--document 77", "/seed-77.json: No such file or directory"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_in_one_line(
+    faults, tmp_path, monkeypatch, capsys, words, refusal
+):
+    monkeypatch.chdir(trees.ROOT)
+    assert asked(monkeypatch, *words.split()) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("mutants: ")
+    assert refusal in err
+    assert err.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["known.toml"]
+
+
+def test_a_run_without_survivors_has_none_to_judge_again(faults, monkeypatch, tmp_path, capsys):
+    faults[:] = [f for f in faults if f.line % 2]
+    asked(monkeypatch, *TESTS)
+    path = tmp_path / "seed-0-partial.json"
+    assert asked(monkeypatch, *TESTS, "--again", str(path)) == 1
+    assert capsys.readouterr().err == f"mutants: {path}: no survivors\n"
+
+
+# ---------------------------------------------------------------- stored runs, and the page
+
+WHOLE = Request("abc", 3, 100, "", [], 40.0, False, "", "", 2, {"equivalent": 5, "time": 7})
+
+
+@pytest.mark.parametrize(
+    ("change", "lack", "name"),
+    [
+        ({}, "", "seed-3.json"),
+        ({"count": 120, "budget": 50.0}, "", "seed-3.json"),
+        ({"count": 99}, "99 faults, not 100", "seed-3-partial.json"),
+        ({"only": "a/b/"}, "only a/b/", "seed-3-a-b-partial.json"),
+        ({"tests": ["t"]}, "the tests of t alone", "seed-3-partial.json"),
+        ({"budget": 39.5}, "a budget of 39.5 s, not 40", "seed-3-partial.json"),
+        ({"stale": True}, "the reach of other sources", "seed-3-partial.json"),
+        ({"drawn": 3}, "2 of 3 faults judged", "seed-3-partial.json"),
+        ({"again": "x"}, "some faults judged again", "again.json"),
+        ({"at": "x"}, "some faults judged again", "again.json"),
+        ({"at": "x", "drawn": 3}, "some faults judged again, 2 of 3", "again-partial.json"),
+    ],
+)
+def test_only_a_whole_sample_has_the_name_of_one(tmp_path, monkeypatch, change, lack, name):
+    monkeypatch.setattr(document, "BUILD", tmp_path)
+    monkeypatch.setattr(document, "PAGE", tmp_path / "page.md")
+    document.PAGE.write_text("a\n<!-- it writes this -->\nold\n<!-- end -->\nb\n")
+    request, found = replace(WHOLE, **change), verdicts("noticed", "survived")
+    path = store(tmp_path, request, found)
+    assert path.name == name
+    assert load(path) == (request, [v.asdict() for v in found])
+    path.rename(tmp_path / "seed-3.json")
+    if lack:
+        with pytest.raises(MutantsError, match=f"^seed 3 is not a whole sample: {re.escape(lack)}"):
+            document.write([3])
+        assert "\nold\n" in document.PAGE.read_text()
+    else:
+        assert document.write([3]) == document.PAGE
+        assert "Commit abc: " in document.PAGE.read_text()
+        assert "5 faults that change nothing, 7 that cost time" in document.PAGE.read_text()
+
+
+def test_a_sample_with_errors_is_not_whole(tmp_path):
+    assert store(tmp_path, WHOLE, verdicts("noticed", "error")).name == "seed-3-partial.json"
+
+
+def test_the_page_tells_the_scores_and_the_commits_of_the_runs():
+    part = [v.asdict() for v in verdicts("noticed", "noticed", "survived", "equivalent", "time")]
+    other = [v.asdict() for v in verdicts("noticed", path="nesvm_jit/other.py")]
+    later = replace(WHOLE, commit="def", seed=4, known={"equivalent": 6, "time": 7})
+    assert document.scores([WHOLE, later], {3: part, 4: other}) == (
+        "Commits abc, def: noticed of those that count.\n\n"
+        "| folder | seed 3 | seed 4 |\n|---|---|---|\n"
+        "| other | – | 1 of 1 (100 %) |\n"
+        "| part | 2 of 3 (67 %) | – |\n"
+        "| all | 2 of 3 (67 %) | 1 of 1 (100 %) |\n\n"
+        "known.toml holds 6 faults that change nothing, 7 that cost time.\n"
+    )
+
+
+# ---------------------------------------------------------------- a small project, from end to end
+
+CACHE = """\
+import hashlib
+from pathlib import Path
+def _digest():
+    return hashlib.sha256(Path(__file__).with_name("sums.py").read_bytes()).hexdigest()
+SOURCE_DIGEST = _digest()
+"""
+SUMS = """\
+def total(a, b):
+    return a + b
+def kill(a):
+    return a + 1
+"""
+SLOW = "def less(a):\n    return a < 3\n"
+TEST_SUMS = """\
+import os
+from nesvm_jit.sums import kill, total
+def test_total():
+    assert total(2, 1) == 3
+def test_kill():
+    assert kill(1) == 2 or os.kill(int(open("/proc/self/stat").read().split()[3]), 9)
+"""
+TEST_SLOW = """\
+import os, time
+from pathlib import Path
+from nesvm_jit.slow import less
+def test_less():
+    if not less(2):
+        Path("PID").write_text(str(os.getpid()))
+        time.sleep(60)
+    assert not less(3)
+"""
+TEST_RED = "def test_red():\n    assert False\n"
+
+
+@pytest.fixture
+def small(tmp_path):
+    """Runs the command in a project of its own; the server imports little ahead."""
+    shutil.copytree(trees.ROOT / "tests/mutants", tmp_path / "tests/mutants")
+    server = tmp_path / "tests/mutants/server.py"
+    server.write_text(
+        re.sub(r"AHEAD = \(.*?\n\)\n", "AHEAD = ()\n", server.read_text(), flags=re.S)
+    )
+    files = {
+        **{"nesvm_jit/__init__.py": "", "nesvm_jit/cache.py": CACHE, "nesvm_jit/sums.py": SUMS},
+        **{"tests/__init__.py": "", "tests/mutants/known.toml": "", ".gitignore": "build/\n"},
+        **{"tests/test_sums.py": TEST_SUMS, "tests/test_red.py": TEST_RED},
+        "nesvm_jit/slow.py": SLOW,
+        "tests/test_slow.py": TEST_SLOW.replace("PID", str(tmp_path / "pid")),
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    who = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    for words in (["init", "-q"], ["add", "."], [*who, "commit", "-qm", "All"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+
+    def start(*words):
+        return subprocess.Popen(
+            [sys.executable, "-u", "-m", "tests.mutants", *words],
+            cwd=tmp_path,
+            env=trees.environment(tmp_path, False),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    yield start
+    assert not list(tmp_path.glob("build/mutants/tree-*"))
+
+
+def ended(process):
+    out, err = process.communicate(timeout=100)
+    assert "Traceback" not in out + err
+    return process.returncode, out.splitlines(), err.splitlines()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a test finds its parent there")
+def test_faults_of_a_small_project(small, tmp_path):
+    tests = ("--tests", "tests/test_sums.py", "--workers", "1")
+    code, out, err = ended(small("--only", "sums.py", *tests))
+    assert (code, err) == (1, [])
+    outcomes = sorted(line.split()[1] for line in out[:2])
+    assert outcomes == ["error", "noticed"]
+    assert "the process that runs the tests died, code -9" in "\n".join(out)
+    request, found = load(tmp_path / "build/mutants/seed-0-sums.py-partial.json")
+    assert (request.seed, request.count, request.only, len(found)) == (0, 100, "sums.py", 2)
+    head = subprocess.check_output(["git", "describe", "--always"], cwd=tmp_path, text=True)
+    assert request.commit == head.strip()
+
+
+def test_red_tests_of_a_small_project_are_refused(small):
+    code, out, err = ended(small("--tests", "tests/test_red.py"))
+    assert (code, out) == (1, [])
+    assert err == ["mutants: the unchanged package fails a test: tests/test_red.py::test_red"]
+
+
+def test_ctrl_c_keeps_what_was_judged(small, tmp_path):
+    tests = ("--tests", "tests/test_slow.py", "--workers", "1")
+    running = small("--at", "nesvm_jit/slow.py:2", *tests)
+    assert running.stdout.readline().startswith("[1/3] noticed ")
+    pid = tmp_path / "pid"
+    while not (pid.exists() and pid.read_text()):
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGINT)
+    code, out, err = ended(running)
+    stored = tmp_path / "build/mutants/again-partial.json"
+    assert (code, err) == (130, [])
+    assert out == [f"mutants: interrupted, 1 of 3 judged: {stored}"]
+    assert [v["outcome"] for v in load(stored)[1]] == ["noticed"]
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_a_copy_of_a_tree_finds_its_own_digest(small, tmp_path, monkeypatch):
+    """The tree keeps the digest of the unchanged sources; a package copied from it does not."""
+    monkeypatch.setattr(trees, "ROOT", tmp_path)
+    monkeypatch.setattr(trees, "BUILD", tmp_path / "elsewhere")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    tree, copy = trees.make_tree("tree"), tmp_path / "copy"
+    shutil.copytree(tree, copy)
+    for folder in (tree, copy):
+        (folder / "nesvm_jit/sums.py").write_text("edited = 1\n")
+    program = "from nesvm_jit.cache import SOURCE_DIGEST as s, _digest; print(s == _digest())"
+    same = [
+        subprocess.check_output([sys.executable, "-c", program], cwd=folder, text=True, env={})
+        for folder in (tmp_path, tree, copy)
+    ]
+    assert same == ["True\n", "False\n", "True\n"]
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "refusal"),
+    [
+        ("nesvm_jit/cache.py", "import nosuch\n" + CACHE, "the package cannot be imported: Module"),
+        ("nesvm_jit/cache.py", "x = 2\n", "0 files of the package have the line"),
+        ("nesvm_jit/sums.py", "x = = 2\n", "nesvm_jit/sums.py:1: invalid syntax"),
+    ],
+)
+def test_a_broken_package_is_refused_in_one_line(small, tmp_path, file, text, refusal):
+    (tmp_path / file).write_text(text)
+    code, out, err = ended(small("--tests", "tests/test_sums.py"))
+    assert (code, out, len(err)) == (1, [], 1)
+    assert err[0].startswith(f"mutants: {refusal}")

@@ -18,11 +18,14 @@ FILES = {
 @pytest.fixture(scope="module")
 def tracked() -> list[Path]:
     try:
-        listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True)
+        top = subprocess.run(
+            ["git", "rev-parse", "--show-toplevel"], cwd=ROOT, capture_output=True, text=True
+        )
     except FileNotFoundError:
         pytest.skip("git is not installed")
-    if listed.returncode:
-        pytest.skip("not a checkout")
+    if top.returncode or Path(top.stdout.strip()).resolve() != ROOT.resolve():
+        pytest.skip("not a checkout, or a copy inside of one")
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True)
     return [ROOT / name for name in listed.stdout.decode().split("\0") if name]
 
 

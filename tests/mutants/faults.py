@@ -3,8 +3,11 @@ statements and arguments left out. Texts for people (messages, docstrings, annot
 touched."""
 
 import ast
+from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+from .errors import MutantsError
 
 COMPARISONS = {
     ast.Lt: [ast.LtE, ast.GtE],
@@ -69,6 +72,7 @@ class Fault:
     compiled: bool  # inside a compiled function
     n_lines: int = 1  # of the file that it touches
     at_import: bool = False  # outside functions
+    occurrence: int = 1  # which of the faults with this path, function, before and after
 
     @property
     def folder(self) -> str:
@@ -244,25 +248,30 @@ def _writes_into_something(node) -> bool:
 
 def faults_of(path: Path, root: Path) -> list[Fault]:
     """Every fault that can be put into a file."""
+    name = path.relative_to(root).as_posix()
     source = path.read_text(encoding="utf-8")
     raw = source.encode()
     starts = [0]
     for line in raw.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
-    tree = ast.parse(source)
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise MutantsError(f"{name}:{error.lineno}: {error.msg}") from None
     places = _Places(_bodies_of_overloads(tree))
     places.visit(tree)
-    faults = []
+    faults: list[Fault] = []
+    seen: Counter[tuple] = Counter()
     for node, text, function, compiled, at_import in places.found:
         start = starts[node.lineno - 1] + node.col_offset
         end = starts[node.end_lineno - 1] + node.end_col_offset
         first, last = starts[node.lineno - 1], starts[node.end_lineno]
         before = _flat(raw[first:last])
         after = _flat(raw[first:start] + text.encode() + raw[end:last])
-        name = path.relative_to(root).as_posix()
         place = (name, node.lineno, function)
         n_lines = node.end_lineno - node.lineno + 1
-        facts = (compiled, n_lines, at_import)
+        seen[function, before, after] += 1
+        facts = (compiled, n_lines, at_import, seen[function, before, after])
         faults.append(Fault(*place, before, after, start, end, text, *facts))
     return faults
 

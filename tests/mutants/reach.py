@@ -3,15 +3,18 @@
 import ast
 import hashlib
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from .errors import MutantsError
 from .faults import Fault
-from .trees import BUILD, ROOT, environment, files
+from .trees import BUILD, ROOT, environment, files, last_line
 
 BATCH = 1.0  # seconds of tests of one file before another file has its turn
 
@@ -23,6 +26,7 @@ class Reach:
     tests: list[str]
     seconds: list[float]
     lines: dict[str, dict[int, int]]  # by file and line, a set of tests as bits
+    failed: list[str] = field(default_factory=list)  # tests left out: they fail on unchanged code
 
     def of_lines(self, path: str, lines) -> int:
         table, found = self.lines.get(path, {}), 0
@@ -35,7 +39,8 @@ class Reach:
 
 
 def measure(tree: Path, pure: bool, stale: bool = False) -> Reach:
-    """The reach of every test; kept until a source or a test changes, or even then if `stale`."""
+    """The reach of every test; kept until a file changes that a test may read (sources, tests,
+    documents, settings), or even then if `stale`."""
     name = "pure" if pure else "compiled"
     store = BUILD / f"reach-{name}.json"
     key = _fingerprint()
@@ -57,17 +62,35 @@ def measure(tree: Path, pure: bool, stale: bool = False) -> Reach:
     marks = "pure and not slow" if pure else "not slow"
     command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "loadfile", "-m", marks]
     command += ["-o", "addopts=", "-p", "tests.mutants.watching", "-p", "no:cacheprovider"]
-    with (folder / "log").open("w") as log:
-        subprocess.run(command, cwd=tree, env=env, stdout=log, stderr=log, check=False)
+    code = _run_to_the_end(command, tree, env, folder / "log")
+    if code not in (0, 1):  # 1: some tests failed; they are left out
+        said = last_line((folder / "log").read_text())
+        raise MutantsError(
+            f"the tests cannot be run, pytest ended with {code}: {said} ({folder}/log)"
+        )
     kept = {"key": key, **_collect(tree, folder)}
     store.write_text(json.dumps(kept))
     return _read(kept)
 
 
+def _run_to_the_end(command: list[str], tree: Path, env: dict, log: Path) -> int:
+    """Run a command in a session of its own, all of which ends when we are interrupted."""
+    with log.open("w") as out:
+        process = subprocess.Popen(
+            command, cwd=tree, env=env, stdout=out, stderr=out, start_new_session=True
+        )
+        try:
+            return process.wait()
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            raise
+
+
 def _fingerprint() -> str:
     h = hashlib.sha256()
     for file in files():
-        if file.endswith(".py") and not file.startswith("tests/mutants"):
+        if not file.startswith("tests/mutants/"):
             h.update(file.encode() + b"\0" + (ROOT / file).read_bytes() + b"\0")
     return h.hexdigest()
 
@@ -77,7 +100,7 @@ def _read(kept: dict) -> Reach:
         path: {int(line): int(bits, 16) for line, bits in table.items()}
         for path, table in kept["lines"].items()
     }
-    return Reach(kept["tests"], kept["seconds"], lines)
+    return Reach(kept["tests"], kept["seconds"], lines, kept.get("failed", []))
 
 
 def _collect(tree: Path, folder: Path) -> dict:
@@ -87,6 +110,7 @@ def _collect(tree: Path, folder: Path) -> dict:
     seconds: dict[str, float] = {}
     for path in folder.glob("tests-*.json"):
         seconds |= json.loads(path.read_text())
+    failed = [t for path in folder.glob("failed-*.json") for t in json.loads(path.read_text())]
     tests = sorted(seconds)
     number = {test: k for k, test in enumerate(tests)}
     of_file: dict[str, int] = defaultdict(int)
@@ -107,6 +131,7 @@ def _collect(tree: Path, folder: Path) -> dict:
                         table[line] |= 1 << number[test]
     return {
         "tests": tests,
+        "failed": sorted(failed),
         "seconds": [seconds[t] for t in tests],
         "lines": {p: {n: f"{bits:x}" for n, bits in t.items()} for p, t in lines.items()},
     }

@@ -40,7 +40,7 @@ def page(verdicts: list[Verdict], seed: int, seconds: float) -> str:
         if v.outcome in ("survived", "error"):
             parts.append(
                 f"{v.outcome}: {v.fault.path}:{v.fault.line} in {v.fault.function or 'the module'}"
-                f" ({v.ran} of {v.reaching} tests that reach it)\n"
+                f" ({_ran(v)})\n"
                 f"  - {v.fault.before}\n  + {v.fault.after}"
             )
     header = f"{'folder':<14}" + "".join(f"{name:>12}" for name in OUTCOMES) + f"{'score':>9}"
@@ -51,6 +51,12 @@ def page(verdicts: list[Verdict], seed: int, seconds: float) -> str:
     parts.append(_row("all", verdicts))
     parts.append(f"seed {seed}, {len(verdicts)} faults, {seconds / 60:.1f} minutes")
     return "\n".join(parts)
+
+
+def _ran(verdict: Verdict) -> str:
+    if verdict.outcome == "error":
+        return verdict.test
+    return f"{verdict.ran} of {verdict.reaching} tests that reach it"
 
 
 def _row(name: str, verdicts: list[Verdict]) -> str:

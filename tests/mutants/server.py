@@ -64,7 +64,7 @@ class Watch:
 
     def pytest_collectreport(self, report) -> None:
         if report.failed:
-            self.answer("noticed", "import", 0)
+            self.answer("noticed", f"import of {report.nodeid}", 0)
 
     def _watch(self) -> None:
         while True:
@@ -77,6 +77,7 @@ def child(job: dict, out: int) -> None:
     """Run the tests; answer once, by whichever comes first."""
     os.setsid()
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored, if we are in the background
     log = os.open(job["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     null = os.open(os.devnull, os.O_RDONLY)
@@ -94,8 +95,9 @@ def child(job: dict, out: int) -> None:
     options = ["-x", "-q", "--tb=short", "-o", "addopts=", "-p", "no:cacheprovider"]
     options += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]
     code = pytest.main([*options, "-p", "no:xdist", "-m", marks, *job["files"]], plugins=[watch])
-    outcome = {0: "survived", 1: "noticed", 2: "noticed", 3: "noticed"}.get(int(code), "error")
-    answer(outcome if watch.ran or outcome != "survived" else "error", watch.now, watch.ran)
+    if code in (4, 5) or (code == 0 and not watch.ran):  # wrong usage, no tests
+        answer("error", f"no test was run, pytest ended with {int(code)}: {job['files']}", 0)
+    answer("noticed" if code else "survived", watch.now, watch.ran)
 
 
 def handle(job: dict) -> dict:
@@ -114,16 +116,19 @@ def handle(job: dict) -> dict:
     said, ended = b"", False
     until = started + crowd() * (LONGEST + SLOWER * sum(job["seconds"]))
     os.set_blocking(reader, False)
-    while not said and not ended and time.monotonic() < until:
-        time.sleep(0.02)
-        ended = os.waitpid(pid, os.WNOHANG)[0] == pid
-        with contextlib.suppress(BlockingIOError):
-            said = os.read(reader, 65536)
-    os.close(reader)
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(pid, signal.SIGKILL)  # and whatever it has started
-    if not ended:
-        os.waitpid(pid, 0)
+    try:
+        while not said and not ended and time.monotonic() < until:
+            time.sleep(0.02)
+            ended = os.waitpid(pid, os.WNOHANG)[0] == pid
+            with contextlib.suppress(BlockingIOError):
+                said = os.read(reader, 65536)
+    finally:  # SIGTERM too
+        os.close(reader)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)  # and whatever it has started
+        if not ended:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
     why = "crash" if ended else "did not end"
     outcome, test, ran = json.loads(said) if said else ("noticed", why, 0)
     seconds = time.monotonic() - started
@@ -136,6 +141,7 @@ def main() -> None:
             importlib.import_module(name)
     assert not any(m == "nesvm_jit" or m.startswith("nesvm_jit.") for m in sys.modules)
     answers = os.fdopen(os.dup(1), "w")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(0))
     print("ready", file=answers, flush=True)
     for line in sys.stdin:
         print(json.dumps(handle(json.loads(line))), file=answers, flush=True)

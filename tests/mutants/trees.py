@@ -7,6 +7,7 @@ import sys
 from contextlib import contextmanager
 from pathlib import Path
 
+from .errors import MutantsError
 from .faults import Fault, changed
 
 ROOT = Path(__file__).parent.parent.parent
@@ -16,19 +17,48 @@ DIGEST = "SOURCE_DIGEST = _digest()"  # a line of the code cache
 
 def files() -> list[str]:
     """The project's files, tracked or new."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-co", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return sorted(name for name in listed.stdout.splitlines() if (ROOT / name).is_file())
+    listed = git("ls-files", "-co", "--exclude-standard")
+    return sorted(name for name in listed.splitlines() if (ROOT / name).is_file())
+
+
+def git(*words: str) -> str:
+    """What git answers in the project."""
+    try:
+        said = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True)
+    except FileNotFoundError:
+        raise MutantsError("git is needed, which lists the project's files") from None
+    if said.returncode:
+        raise MutantsError(f"git {words[0]}: {last_line(said.stderr)}")
+    return said.stdout.strip()
+
+
+def last_line(text: str) -> str:
+    return (text.strip().splitlines() or [""])[-1].strip()
+
+
+def clear_dead_trees() -> None:
+    """Remove the trees of processes that no longer run."""
+    for tree in BUILD.glob("tree-*-*"):
+        pid = tree.name.rpartition("-")[2]
+        if pid.isdecimal() and not _runs(int(pid)):
+            shutil.rmtree(tree, ignore_errors=True)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return pid != os.getpid()  # ours has made no tree yet
 
 
 def make_tree(name: str) -> Path:
     """A copy of the project. Its code cache is that of the unchanged sources: a fault outside
-    compiled functions leaves machine code as it is, and need not wait for the compiler."""
+    compiled functions leaves machine code as it is, and need not wait for the compiler. Copies of
+    the tree's package, which tests make, find their own cache."""
+    holder, digest = _pinned()
     tree = BUILD / f"{name}-{os.getpid()}"
     shutil.rmtree(tree, ignore_errors=True)
     for file in files():
@@ -40,20 +70,24 @@ def make_tree(name: str) -> Path:
         "    import coverage\n"
         "    coverage.process_startup()\n"
     )
-    holders = [p for p in (tree / "nesvm_jit").rglob("*.py") if DIGEST in p.read_text()]
-    (holder,) = holders
-    text = holder.read_text()
-    holder.write_text(text.replace(DIGEST, f"SOURCE_DIGEST = {_digest(holder, tree)!r}"))
+    path = tree / holder
+    pinned = f"SOURCE_DIGEST = {digest!r} if __file__ == {str(path)!r} else _digest()"
+    path.write_text(path.read_text().replace(DIGEST, pinned))
     return tree
 
 
-def _digest(holder: Path, tree: Path) -> str:
-    module = ".".join(holder.relative_to(tree).with_suffix("").parts)
+def _pinned() -> tuple[Path, str]:
+    """The module that holds the digest of the sources, and that digest."""
+    holders = [p for p in (ROOT / "nesvm_jit").rglob("*.py") if DIGEST in p.read_text()]
+    if len(holders) != 1:
+        raise MutantsError(f"{len(holders)} files of the package have the line {DIGEST!r}, not one")
+    holder = holders[0].relative_to(ROOT)
+    module = ".".join(holder.with_suffix("").parts)
     program = f"from {module} import SOURCE_DIGEST; print(SOURCE_DIGEST)"
-    run = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    return run.stdout.strip()
+    run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
+    if run.returncode:
+        raise MutantsError(f"the package cannot be imported: {last_line(run.stderr)}")
+    return holder, run.stdout.strip()
 
 
 def environment(tree: Path, pure: bool) -> dict[str, str]:

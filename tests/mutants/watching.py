@@ -12,6 +12,7 @@ _config = os.environ.get("MUTANTS_REACH", "")
 _cover: coverage.Coverage | None = None
 _seconds: dict[str, float] = defaultdict(float)
 _failed: set[str] = set()
+_skipped: set[str] = set()
 
 
 def pytest_configure(config) -> None:
@@ -31,8 +32,10 @@ def pytest_runtest_protocol(item, nextitem):
 
 def pytest_runtest_logreport(report) -> None:
     _seconds[report.nodeid] += report.duration
-    if report.failed or report.skipped:
+    if report.failed:
         _failed.add(report.nodeid)
+    if report.skipped:
+        _skipped.add(report.nodeid)
 
 
 def pytest_sessionfinish() -> None:
@@ -40,6 +43,8 @@ def pytest_sessionfinish() -> None:
         return
     _cover.stop()
     _cover.save()
-    passed = {test: round(s, 4) for test, s in _seconds.items() if test not in _failed}
-    target = Path(_config).parent / f"tests-{os.getpid()}.json"
-    target.write_text(json.dumps(passed))
+    passed = _seconds.keys() - _failed - _skipped
+    seconds = {test: round(s, 4) for test, s in _seconds.items() if test in passed}
+    folder = Path(_config).parent
+    (folder / f"tests-{os.getpid()}.json").write_text(json.dumps(seconds))
+    (folder / f"failed-{os.getpid()}.json").write_text(json.dumps(sorted(_failed)))

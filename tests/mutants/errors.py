@@ -1,0 +1,2 @@
+class MutantsError(Exception):
+    """What was asked for cannot be done; the message is one line for the user."""
