@@ -11,9 +11,12 @@ ODD_LABELS = (0.5, -3.0, 1e10, 7.0)
 
 
 def as_kind(X, kind):
-    """The array X, rounded where the kind demands it, as a matrix of that kind."""
+    """The array X as a matrix of that kind: rounded to whole numbers and cut to their range (which
+    has negative ones unless they are unsigned) where the kind demands it."""
     layout, dtype = kind.split()
-    A = np.rint(X).clip(0, 127).astype(dtype) if "int" in dtype else X.astype(dtype)
+    if "int" in dtype:
+        X = np.rint(X).clip(np.iinfo(dtype).min, np.iinfo(dtype).max)
+    A = X.astype(dtype)
     return csr_matrix(A) if layout == "CSR" else A
 
 
@@ -31,11 +34,11 @@ def half_space(n=40, p=5, seed=0, noise=1.0):
 
 
 def half_space_and_costs(n=40, p=5, seed=0):
-    """A noisier half space with the row costs c, some of them zero."""
+    """A noisier half space with the row costs c, of which the third and some others are zero."""
     rng = np.random.default_rng(seed)
     X, y = _half_space(rng, n, p, seed, noise=3)
     c = 10 * rng.random(n) * (rng.random(n) < 0.9)
-    c[:2] = 1.0
+    c[:3] = [1.0, 1.0, 0.0]
     return X, y, c
 
 
@@ -150,7 +153,7 @@ def overlapping(rng):
 
 
 def duplicated_rows(rng):
-    """Every row twice, and one of them five times under either label."""
+    """Four rows once, eight rows twice, and one row six times, under both labels."""
     X, y = _plane(rng.standard_normal((ROWS, COLUMNS)), rng, 0.5)
     half = ROWS // 2
     X[half:], y[half:] = X[:half], y[:half]
@@ -164,6 +167,11 @@ def zeros_and_ones(rng):
 
 def counts(rng):
     return _plane(rng.poisson(3.0, (ROWS, COLUMNS)).astype(float), rng, 0.5)
+
+
+def signed_counts(rng):
+    """Whole numbers of either sign."""
+    return _plane(np.rint(3 * rng.standard_normal((ROWS, COLUMNS))), rng, 0.5)
 
 
 def unit_rows(rng):
@@ -218,10 +226,11 @@ CLOUDS = (
     *(separable, overlapping, duplicated_rows, zeros_and_ones, counts, unit_rows),
     *(one_far_row, a_column_of_a_million, constant_columns, empty_rows),
 )
+LATER = (signed_counts,)  # clouds whose cases come last: a case's number is the seed of its data
 SCALES = (1e-6, 1.0, 1e6)
 COSTS = (1e-3, 1.0, 1e3)
 WEIGHTS = (no_weights, weights_with_zeros, mixed_weights)
-WHOLE = (zeros_and_ones, counts)
+WHOLE = {"int8": (zeros_and_ones, counts, signed_counts), "uint8": (zeros_and_ones, counts)}
 
 
 class Case(NamedTuple):
@@ -249,23 +258,43 @@ class Case(NamedTuple):
 
 
 def _possible(cloud, scale, C, weight, bias, kind):
-    """Whole numbers have no other scale than 1."""
-    return "int" not in kind or (cloud in WHOLE and scale == 1.0)
+    """Whole numbers have no other scale than 1, and few clouds consist of them."""
+    dtype = kind.split()[1]
+    return "float" in dtype or (cloud in WHOLE[dtype] and scale == 1.0)
 
 
-def _chosen():
-    """Settings that hold every possible pair, bar those of a cloud and a kind of matrix (some
-    kinds are possible for two clouds alone), taken greedily."""
-    axes = (CLOUDS, SCALES, COSTS, WEIGHTS, (False, True), KINDS)
+def _pairs(choice):
+    """The pairs that a choice covers, bar that of the cloud and the kind of matrix."""
+    pairs = combinations(range(len(choice)), 2)
+    return {(i, j, choice[i], choice[j]) for i, j in pairs if (i, j) != (0, len(choice) - 1)}
+
+
+def _cover(clouds, taken):
+    """These settings and more, taken greedily, that cover all pairs of these clouds."""
+    axes = (clouds, SCALES, COSTS, WEIGHTS, (False, True), KINDS)
     possible = [choice for choice in product(*axes) if _possible(*choice)]
-    asked = [pair for pair in combinations(range(len(axes)), 2) if pair != (0, 5)]
-    pairs = {c: {(i, j, c[i], c[j]) for i, j in asked} for c in possible}
-    missing, taken = set().union(*pairs.values()), []
+    pairs = {choice: _pairs(choice) for choice in possible}
+    missing, more = set().union(*pairs.values()).difference(*map(_pairs, taken)), []
     while missing:
         best = max(possible, key=lambda c: len(pairs[c] & missing))
         missing -= pairs[best]
-        taken.append(best)
-    return sorted(taken, key=possible.index)
+        more.append(best)
+    return taken + sorted(more, key=possible.index)
+
+
+def _chosen():
+    """Settings that cover all pairs, and every cloud as a dense and as a CSR matrix of floats:
+    where one of the two is missing, the cloud's second setting is taken in that layout too. The
+    last case has whole numbers of either sign."""
+    taken = _cover(CLOUDS + LATER, _cover(CLOUDS, []))
+    for cloud in CLOUDS + LATER:
+        of_floats = [c for c in taken if c[0] is cloud and "float" in c[-1]]
+        layouts = {c[-1].split()[0] for c in of_floats}
+        for layout in {"dense", "CSR"} - layouts:
+            *settings, kind = of_floats[1]
+            taken.append((*settings, f"{layout} {kind.split()[1]}"))
+    *settings, _ = next(c for c in taken if c[:2] == (signed_counts, 1.0))
+    return [*taken, (*settings, "dense int8")]
 
 
 def _case(number, cloud, scale, C, weight, bias, kind):
@@ -283,5 +312,6 @@ def _case(number, cloud, scale, C, weight, bias, kind):
 
 
 def cases_of_every_scale():
-    """A small problem for every pair of cloud, scale, C, weights, bias and kind of matrix."""
+    """Small problems that cover every possible pair of two of cloud, scale, C, weights, bias and
+    kind of matrix; of clouds and kinds, every cloud as a dense and as a CSR matrix of floats."""
     return [_case(number, *choice) for number, choice in enumerate(_chosen())]

@@ -1,157 +1,212 @@
 """Every test asserts something, whatever happens: nothing passes by not asserting."""
 
-import ast
 from pathlib import Path
 
 import pytest
 
+from .silence import faults_of, helpers_of
+
 TESTS = Path(__file__).parent
-ASSERTING = {"raises", "warns", "fail"}
-NEVER_EMPTY = {
-    "range",
-    "zip",
-    "enumerate",
-    "product",
-    "combinations",
-    "sorted",
-    "reversed",
-    "pairwise",
-}
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def name_of(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+def shared_helpers():
+    """Helpers of files that are not tests themselves, and of those that use them."""
+    found = frozenset()
+    for _ in range(2):
+        for path in sorted(TESTS.glob("*.py")):
+            if not path.name.startswith("test_"):
+                found = helpers_of(path.read_text(), found)
+    return found
 
 
-class Spelled(ast.NodeTransformer):
-    """Puts the literals that a function gives names to in the place of these names."""
-
-    def __init__(self, function: ast.FunctionDef):
-        given = [s for s in function.body if isinstance(s, ast.Assign) and len(s.targets) == 1]
-        self.literals = {
-            s.targets[0].id: s.value
-            for s in given
-            if isinstance(s.targets[0], ast.Name) and isinstance(s.value, ast.Tuple | ast.List)
-        }
-
-    def visit_Name(self, node: ast.Name) -> ast.expr:
-        literal = self.literals.get(node.id) if isinstance(node.ctx, ast.Load) else None
-        return literal or node
-
-
-def has_elements(node: ast.expr) -> bool:
-    """Whether a loop over this is sure to run: a literal, a CONSTANT, or a function of such."""
-    if isinstance(node, ast.Tuple | ast.List | ast.Set):
-        return bool(node.elts)
-    if isinstance(node, ast.Dict):
-        return bool(node.keys)
-    if isinstance(node, ast.Constant):
-        return bool(node.value)
-    if isinstance(node, ast.Name):
-        return node.id.isupper()
-    if isinstance(node, ast.Subscript | ast.Attribute):
-        return has_elements(node.value)
-    if isinstance(node, ast.Call):
-        if name_of(node) in ("items", "keys", "values") and isinstance(node.func, ast.Attribute):
-            return has_elements(node.func.value)
-        return name_of(node) in NEVER_EMPTY and all(has_elements(a) for a in node.args)
-    return False
-
-
-def calls_in(node: ast.AST):
-    """The calls of a statement, those of functions that it defines left out."""
-    if isinstance(node, ast.Call):
-        yield node
-    if not isinstance(node, (*FUNCTIONS, ast.Lambda)):
-        for child in ast.iter_child_nodes(node):
-            yield from calls_in(child)
-
-
-def asserts(body: list[ast.stmt], helpers: frozenset[str]) -> bool:
-    """Whether these statements assert on every way through them."""
-    return any(_asserts(statement, helpers) for statement in body)
-
-
-def _asserts(node: ast.stmt, helpers: frozenset[str]) -> bool:
-    if isinstance(node, ast.Assert):
-        return True
-    if isinstance(node, (*FUNCTIONS, ast.ClassDef)):
-        return False
-    if isinstance(node, ast.If):
-        return asserts(node.body, helpers) and asserts(node.orelse, helpers)
-    if isinstance(node, ast.For):
-        return has_elements(node.iter) and asserts(node.body, helpers)
-    if isinstance(node, ast.While):
-        return False
-    if isinstance(node, ast.Try):
-        return asserts(node.body + node.finalbody, helpers)
-    if isinstance(node, ast.With):
-        heads = [call for item in node.items for call in calls_in(item.context_expr)]
-        return any(_checks(call, helpers) for call in heads) or asserts(node.body, helpers)
-    return any(_checks(call, helpers) for call in calls_in(node))
-
-
-def _checks(call: ast.Call, helpers: frozenset[str]) -> bool:
-    name = name_of(call)
-    return name in ASSERTING or name.startswith("assert_") or name in helpers
-
-
-def functions_of(source: str) -> list[ast.FunctionDef]:
-    return [node for node in ast.walk(ast.parse(source)) if isinstance(node, FUNCTIONS)]
-
-
-def asserting_helpers(functions, known: frozenset[str] = frozenset()) -> frozenset[str]:
-    """The names of helpers that assert, and of those that call them."""
-    helpers = [f for f in functions if not f.name.startswith("test_")]
-    while True:
-        more = known | {f.name for f in helpers if asserts(f.body, known)}
-        if more == known:
-            return known
-        known = more
-
-
-def silent(source: str, helpers: frozenset[str]) -> list[str]:
-    """The tests of a file that may pass without having asserted."""
-    mine = [Spelled(f).visit(f) for f in functions_of(source)]
-    helpers = asserting_helpers(mine, helpers)
-    return [f.name for f in mine if f.name.startswith("test_") and not asserts(f.body, helpers)]
-
-
-SHARED = asserting_helpers(
-    f for name in ("commands.py", "compare.py") for f in functions_of((TESTS / name).read_text())
-)
+SHARED = shared_helpers()
 
 
 @pytest.mark.parametrize("file", sorted(p.name for p in TESTS.glob("test_*.py")))
 def test_every_test_asserts(file):
-    assert silent((TESTS / file).read_text(), SHARED) == []
+    assert faults_of((TESTS / file).read_text(), SHARED) == []
+
+
+HELPERS = """
+def same(a, b):
+  agree(a, b)
+def agree(a, b):
+  assert a == b
+def quiet(a):
+  return a
+FULL = (1, 2)
+NONE = ()
+"""
+
+
+def found(body, head="def test_it():"):
+    lines = "\n".join(f"  {line}" for line in body.splitlines())
+    return [fault.split(":")[0] for fault in faults_of(f"{HELPERS}{head}\n{lines}\n")]
 
 
 @pytest.mark.parametrize(
-    ("body", "fine"),
+    "body",
     [
-        ("solve(X, y)", False),
-        ("if k < n: assert a == b", False),
-        ("for k in found: assert k", False),
-        ("for k in (1, 2):\n  if k < n: same(a, b)", False),
-        ("while n: assert n", False),
-        ("def check(): assert False", False),
-        ("for k in (): assert k", False),
-        ("try: pass\nexcept Error: assert n", False),
-        ("assert a == b", True),
-        ("same(a, b)", True),
-        ("with pytest.raises(ValueError): solve(X, y)", True),
-        ("np.testing.assert_allclose(a, b)", True),
-        ("for k in (1, 2): same(a, k)", True),
-        ("for k in ENGINES: assert k", True),
-        ("cases = (1, 2)\nfor k in cases: assert k", True),
-        ("cases = []\nfor k in cases: assert k", False),
-        ("if n: assert a\nelse: same(a, b)", True),
-        ("n = 0\nfor k in found:\n  if k: n += 1\nassert n == 3", True),
+        "assert a == b",
+        "same(a, b)",
+        "with pytest.raises(ValueError): solve(X, y)",
+        "with pytest.raises(Exception, match='no'): solve(X, y)",
+        "pytest.raises(ValueError, solve)",
+        "np.testing.assert_allclose(a, b)",
+        "mock.assert_called_once()",
+        "module.same(a, b)",
+        "for k in (1, 2): same(a, k)",
+        "for k in ENGINES: assert k",
+        "for k in FULL[1:]: assert k",
+        "for k in module.ENGINES: assert k",
+        "cases = (1, 2)\nfor k in cases: assert k",
+        "for k, v in {'a': 1}.items(): assert k",
+        "for k in [*(), *FULL]: assert k",
+        "for k in range(3): assert k",
+        "for k in range(N): assert k",
+        "for a, b in zip((1, 2), FULL, strict=True): assert a",
+        "for a, b in combinations((1, 2), 2): assert a",
+        "for a, b in pairwise(FULL): assert a",
+        "if n: assert a\nelse: same(a, b)",
+        "if n:\n  assert a\n  return\nassert b",
+        "n = 0\nfor k in found:\n  if k: n += 1\nassert n == 3",
+        "for k in found:\n  if k: break\nassert k",
+        "while n:\n  if n == 2: continue\nassert n",
+        "assert n\nreturn",
+        "def check(): assert n\ncheck()",
+        "try: assert n\nfinally: close()",
+        "try: run()\nexcept OSError: pytest.fail('no')\nassert n",
+        "try: run()\nfinally: assert n",
+        "assert solve(a) == solve(a)",
+        "assert a != a",
+        "a = b = 0\na += 1\nassert a == b",
+        "assert all(k for k in found)",
+        "assert not n",
+        "datasets = pytest.importorskip('sklearn')\nassert datasets",
+        "return same(a, b)",
+        "with suppress(OSError): run()\nassert n",
     ],
 )
-def test_only_what_asserts_on_every_way_is_a_test(body, fine):
-    lines = "\n".join(f"  {line}" for line in body.splitlines())
-    helper = "def same(a, b):\n  agree(a, b)\ndef agree(a, b):\n  assert a == b\n"
-    assert silent(f"{helper}def test_it():\n{lines}\n", frozenset()) == ["test_it"] * (not fine)
+def test_what_asserts_on_every_way_is_a_test(body):
+    assert found(body) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "solve(X, y)",
+        "quiet(a)",
+        # not on every way
+        "if k < n: assert a == b",
+        "for k in found: assert k",
+        "for k in (1, 2):\n  if k < n: same(a, b)",
+        "while n: assert n",
+        "def check(): assert False",
+        "class A:\n  def f(self): assert False",
+        "try: pass\nexcept Error: assert n",
+        "match n:\n  case 1: assert n",
+        "False and np.testing.assert_allclose(a, b)",
+        "n or same(a, b)",
+        "same(a, b) if n else None",
+        "[np.testing.assert_allclose(k, 1) for k in found]",
+        "any(same(k, 1) for k in [])",
+        "call = lambda: same(a, b)",
+        # ways out before the assertion
+        "return\nassert n",
+        "if not n: return\nassert n",
+        "pytest.skip()\nassert n",
+        "if n: pytest.skip('no')\nassert n",
+        "pytest.xfail('known')\nassert n",
+        "for k in (1, 2):\n  continue\n  assert k",
+        "for k in (1, 2):\n  if k: continue\n  assert k",
+        "for k in (1, 2):\n  if n: break\n  assert k",
+        "for k in (1, 2):\n  if n: return\nassert n",
+        "with open(f):\n  return\nassert n",
+        # swallowed
+        "try: assert False\nexcept AssertionError: pass",
+        "try: assert False\nexcept Exception: pass",
+        "try: assert False\nexcept: pass",
+        "try: assert False\nexcept (ValueError, AssertionError): print(n)",
+        "try:\n  run()\n  assert n\nexcept ValueError: pass",
+        "with suppress(AssertionError): assert n",
+        "with contextlib.suppress(Exception): assert n",
+        "with pytest.raises(Exception): 1 / 0",
+        "with pytest.raises(BaseException): 1 / 0",
+        # loops that never turn
+        "for k in (): assert k",
+        "cases = []\nfor k in cases: assert k",
+        "for k in range(0): assert k",
+        "for k in range(1, 1): assert k",
+        "for k in range(5, 2): assert k",
+        "for k in zip(): assert k",
+        "for k in zip((1, 2), ()): assert k",
+        "for k in combinations((1,), 2): assert k",
+        "for k in pairwise((1,)): assert k",
+        "for k in FULL[:0]: assert k",
+        "for k in FULL[2:]: assert k",
+        "for k in NONE: assert k",
+        "for k in [*NONE]: assert k",
+        "for k in {}.items(): assert k",
+        "CASES = find()\nfor k in CASES: assert k",
+        # assertions that cannot fail
+        "assert True",
+        "assert 1",
+        "assert 'text'",
+        "assert not False",
+        "assert (a == b, 'text')",
+        "assert 1 == 1",
+        "assert r == r",
+        "assert r.x[0] is r.x[0]",
+        "assert n or True",
+        "got = want = solve()\nassert got == want",
+        "np.testing.assert_array_equal(r, r)",
+        "same(r, r)",
+        "assert all(k for k in [])",
+        "assert all([])",
+        "assert all(k for k in NONE)",
+        # what only looks like an assertion
+        "mock.assert_caled_once()",
+        "def cb(): assert n\nobj = run()\nobj.cb()",
+        "assert_nothing(a)",
+    ],
+)
+def test_what_may_pass_without_an_assertion_is_refused(body):
+    assert found(body) == ["test_it"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "async def test_it():",
+        "@pytest.mark.parametrize('a', [])\ndef test_it(a):",
+        "@pytest.mark.parametrize('a', NONE)\ndef test_it(a):",
+        "@pytest.mark.parametrize('a', range(0))\ndef test_it(a):",
+        "@pytest.mark.skip\ndef test_it(a):",
+        "@pytest.mark.skip(reason='slow')\ndef test_it(a):",
+        "@pytest.mark.xfail\ndef test_it(a):",
+        "@pytest.mark.xfail(reason='known')\ndef test_it(a):",
+        "@pytest.mark.xfail(strict=False)\ndef test_it(a):",
+    ],
+)
+def test_what_is_never_run_or_never_counts_is_refused(head):
+    assert found("assert a", head) == ["test_it"]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "@pytest.mark.parametrize('a', [1])\ndef test_it(a):",
+        "@pytest.mark.parametrize('a', find())\ndef test_it(a):",
+        "@pytest.mark.skipif(PURE, reason='slow')\ndef test_it(a):",
+        "@pytest.mark.xfail(strict=True, reason='known')\ndef test_it(a):",
+    ],
+)
+def test_other_marks_are_fine(head):
+    assert found("assert a", head) == []
+
+
+def test_whatever_pytest_collects_is_a_test():
+    assert found("solve()", "def testit():") == ["testit"]
+    assert found("def test_it(self): solve()", "class TestAll:") == ["test_it"]
+    assert found("def test_it(self): solve()", "class Other:") == []
+    assert found("solve()", "def helper():") == []
