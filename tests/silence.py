@@ -212,8 +212,15 @@ class Reader:
     def is_empty(self, node: ast.expr) -> bool:
         """Whether this is visibly empty."""
         node = self.known.get(node.id, node) if isinstance(node, ast.Name) else node
-        whole = isinstance(node, ast.Tuple | ast.List | ast.Set | ast.Dict)
-        return (whole or name_of(node) in ("range", "zip")) and self.least(node) == 0
+        if isinstance(node, ast.Starred):
+            return self.is_empty(node.value)
+        if isinstance(node, ast.Tuple | ast.List | ast.Set):
+            return all(isinstance(e, ast.Starred) and self.is_empty(e) for e in node.elts)
+        if isinstance(node, ast.Dict):
+            return not node.keys
+        if name_of(node) == "range" and isinstance(node, ast.Call):
+            return all(isinstance(a, ast.Constant) for a in node.args) and not self.least(node)
+        return False
 
     def least(self, node: ast.expr) -> int:
         """The elements that a loop over this has at least: of a display, of a CONSTANT, of a

@@ -33,6 +33,7 @@ def parse(words):
 
 
 def assert_like_python(words):
+    assert words
     values, lengths, codes = parse(words)
     for word, value, length, code in zip(words, values, lengths, codes, strict=True):
         assert code in (OK, HARD), word

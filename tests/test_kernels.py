@@ -222,8 +222,6 @@ def test_hessian_of_many_columns_and_rows():
     ("kernel", "degree"), [("rbf", 3), ("poly", 0), ("poly", 3), ("sigmoid", 3)]
 )
 def test_gram(kind, threads, kernel, degree, dtype):
-    if PURE and threads > 1:
-        pytest.skip("no threads in plain Python")
     n = 12 if PURE else 300
     X, *_ = random_signs(kind, n, P)
     spec = (kernel, 0.01, 0.5, degree)

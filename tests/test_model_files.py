@@ -778,11 +778,18 @@ def test_support_vectors_of_a_class_keep_their_order_in_the_file(tmp_path):
 
 @pytest.mark.parametrize(
     ("program", "record"),
-    [("liblinear-predict", linear(4, p=5)), ("svm-predict", expansion(4, p=5, n=9))],
+    [
+        pytest.param(
+            *(program, record),
+            marks=pytest.mark.skipif(not shutil.which(program), reason=f"no {program}"),
+        )
+        for program, record in (
+            ("liblinear-predict", linear(4, p=5)),
+            ("svm-predict", expansion(4, p=5, n=9)),
+        )
+    ],
 )
 def test_the_programs_read_our_models(tmp_path, program, record):
-    if shutil.which(program) is None:
-        pytest.skip(f"no {program}")
     X, y = points(4)
     write_model(tmp_path / "m", record)
     rows = [" ".join([str(c), *(f"{j}:{v!r}" for j, v in row.items())])

@@ -197,12 +197,19 @@ def test_what_is_never_run_or_never_counts_is_refused(head):
     [
         "@pytest.mark.parametrize('a', [1])\ndef test_it(a):",
         "@pytest.mark.parametrize('a', find())\ndef test_it(a):",
+        "@pytest.mark.parametrize('a', range(n))\ndef test_it(a):",
+        "@pytest.mark.parametrize('a', [*find(), *(k for k in found)])\ndef test_it(a):",
         "@pytest.mark.skipif(PURE, reason='slow')\ndef test_it(a):",
         "@pytest.mark.xfail(strict=True, reason='known')\ndef test_it(a):",
     ],
 )
 def test_other_marks_are_fine(head):
     assert found("assert a", head) == []
+
+
+def test_no_parameters_and_unexpected_success_are_errors(pytestconfig):
+    assert pytestconfig.getini("empty_parameter_set_mark") == "fail_at_collect"
+    assert pytestconfig.getini("xfail_strict") is True
 
 
 def test_whatever_pytest_collects_is_a_test():
