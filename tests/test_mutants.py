@@ -343,9 +343,13 @@ def test_entries_that_name_no_fault_are_removed(tmp_path):
     path.write_text("\n".join(blocks))
     dead = ["f: b0 → b", "f: b2 → b"]
     assert wrong_entries(faults[1::2], path) == (dead, [])
-    assert prune(faults[1::2], path) == dead
+    moved = tmp_path / "build/pruned.toml"
+    assert prune(faults[1::2], moved, path) == dead
     assert path.read_text() == "\n".join([blocks[0], blocks[2], blocks[4]])
-    assert prune(faults[1::2], path) == []
+    assert moved.read_text() == f"{blocks[1]}\n{blocks[3]}\n"
+    assert prune(faults[3:], moved, path) == ["f: b1 → b"]
+    assert moved.read_text() == f"{blocks[1]}\n{blocks[3]}\n{blocks[2]}\n"
+    assert prune(faults[3:], moved, path) == []
 
 
 def test_every_known_fault_is_one_of_the_package():

@@ -53,13 +53,18 @@ def wrong_entries(faults: Iterable[Fault], path: Path = FILE) -> tuple[list[str]
     return dead, [ambiguity(entry, found) for entry, found in pairs if len(found) > 1]
 
 
-def prune(faults: Iterable[Fault], path: Path = FILE) -> list[str]:
-    """Remove the entries that no fault matches; returns them, each in one line."""
+def prune(faults: Iterable[Fault], removed: Path, path: Path = FILE) -> list[str]:
+    """Move the entries that no fault matches to the end of another file, where their reasons can
+    be read; returns them, each in one line."""
     header, blocks = _blocks(path)
     found = _match([entry for _, entry in blocks], faults)
     kept = [block for (block, _), some in zip(blocks, found, strict=True) if some]
+    dead = [pair for pair, some in zip(blocks, found, strict=True) if not some]
     path.write_text(header + "".join(START + block for block in kept))
-    return [_short(entry) for (_, entry), some in zip(blocks, found, strict=True) if not some]
+    removed.parent.mkdir(parents=True, exist_ok=True)
+    with removed.open("a") as file:
+        file.writelines(START + block for block, _ in dead)
+    return [_short(entry) for _, entry in dead]
 
 
 def ambiguity(entry: dict, found: list[Fault]) -> str:
