@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from nesvm_jit import FormatError, InputError, NesvmError, set_threads, solve, train
+from nesvm_jit import FormatError, InputError, NesvmError, convert, set_threads, solve, train
 from nesvm_jit.checkpoint.snapshot import read_snapshot
 from nesvm_jit.jit import most_threads
 from nesvm_jit.matrix.rows import Size
@@ -167,6 +167,18 @@ def test_rows_of_several_files_have_the_width_of_the_widest_or_that_wanted(clien
     assert [source[1:] for _, source in rows.sources] == [(9, np.float64)] * 2
     with pytest.raises(FormatError, match=r"a:1: index must be at most 1, got 4$"):
         loaded(client, paths, n_features=1)
+
+
+def test_every_row_of_a_label_counts(client, files):
+    rows = loaded(client, files("data", "1 1:1\n" * 5 + "2 1:1\n" * 2))
+    assert rows.labels == {1.0: 5, 2.0: 2}
+
+
+def test_rows_on_disk_have_the_width_wanted(client, files):
+    convert([files("data", "1 2:1\n-1 1:1\n")], "matrix")
+    assert loaded(client, "matrix").data.size.cols == 2
+    assert loaded(client, "matrix", n_features=5).data.size.cols == 5
+    assert distributed.solve("matrix", client=client, n_features=5).w.shape == (5,)
 
 
 def test_groups_without_rows_are_left_out(client, files):
