@@ -203,3 +203,26 @@ def nesvm_in_beta(K, y, c, bias, mu, rounds):
         z_sum += (k + 1) / 2 * g
         w = 2 / (k + 3) * (-z_sum / L) + (k + 1) / (k + 3) * (w - g / L)
     return w[:n], w[-1] if bias else 0.0
+
+
+def algorithm_1(F, gradient, w, w_star, L, rounds, tight=False, restart=False):
+    """The paper's Algorithm 1, for any F: every point that is evaluated, the last that is not only
+    tested, and the one after it. `tight` doubles L where every tenth descent test fails, `restart`
+    forgets the history where the gradient points against the step."""
+    seen, last, history, k = [], w, 0 * w, 0
+    for _ in range(rounds):
+        seen.append(w)
+        last = w
+        g = gradient(w)
+        y, history = w - g / L, history + (k + 1) / 2 * g
+        after = 2 / (k + 3) * (w_star - history / L) + (k + 1) / (k + 3) * y
+        if tight and k % 10 == 0:
+            seen.append(y)
+            if F(y) > F(w) - g @ g / (2 * L) + 1e-12 * abs(F(w)):
+                L, k, w_star, history = 2 * L, 0, w, 0 * w
+                continue
+        if restart and k > 0 and g @ (after - w) > 0:
+            w, w_star, history, k = y, y, 0 * w, 0
+        else:
+            w, k = after, k + 1
+    return seen, last, w

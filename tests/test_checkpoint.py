@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 from itertools import product
 from types import SimpleNamespace
 
@@ -34,9 +35,11 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS
 from nesvm_jit.problems import blocks
 from nesvm_jit.problems.shard import Shard
-from nesvm_jit.solvers import auto
+from nesvm_jit.settings import Settings
+from nesvm_jit.solvers import auto, newton
+from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.driver import always, drive
-from nesvm_jit.solvers.run import Limits, Run
+from nesvm_jit.solvers.run import Run
 
 from tests.commands import command, data_file, done, refused
 from tests.compare import same_machine, same_solution
@@ -146,8 +149,8 @@ def test_options_of_engines(tmp_path, options):
 
 
 def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
-    monkeypatch.setattr(auto, "FEW_CELLS", 10)
-    monkeypatch.setattr(linear, "patience", lambda size: 200.0)
+    monkeypatch.setattr(linear, "choose", partial(auto.choose, few_cells=10))
+    monkeypatch.setattr(auto, "patience", lambda size: 200.0)
     X, y = binary(n=200)
 
     def fit(**more):
@@ -163,7 +166,7 @@ def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
 
 
 def test_newton_by_conjugate_gradients(tmp_path, monkeypatch):
-    monkeypatch.setattr("nesvm_jit.solvers.directions.WIDEST", 4)
+    monkeypatch.setattr(newton, "linear_direction", partial(direction, widest=4))
     X, y = binary()
     for model in ("csvm", "lpsvm", "lssvm"):
 
@@ -436,7 +439,7 @@ def test_looking_at_the_clock_costs_nothing(tmp_path):
         saving = slot and Saving(slot, None)
         if saving:
             saving.state = SimpleNamespace(settled=False)
-        run = Run(SimpleNamespace(passes=0.0), Limits())
+        run = Run(SimpleNamespace(passes=0.0), Settings())
         began = time.perf_counter()
         drive((None for _ in range(1000)), run, always, saving=saving)
         assert run.iterations == 1000

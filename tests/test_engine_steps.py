@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit.binary.linear import Engines
 from nesvm_jit.kernels.coordinate import _shuffle
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.kernels.sweep import HINGE, SQUARE
@@ -18,16 +17,18 @@ from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.linear import problem_in_memory
 from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
 from nesvm_jit.settings import Settings
-from nesvm_jit.solvers import active_set, coordinate, newton
+from nesvm_jit.solvers import coordinate, newton
 from nesvm_jit.solvers import pairwise as pairs
 from nesvm_jit.solvers.active_set import active_set_direction
+from nesvm_jit.solvers.auto import hand_over
 from nesvm_jit.solvers.coarse import run_in_pairs
-from nesvm_jit.solvers.coordinate import left
+from nesvm_jit.solvers.coordinate import count_epochs_left
 from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.driver import always, drive, where_it_may_end
+from nesvm_jit.solvers.engines import ENGINES
 from nesvm_jit.solvers.least_squares import least_squares
 from nesvm_jit.solvers.pairwise import choose, improve
-from nesvm_jit.solvers.run import Limits, Run
+from nesvm_jit.solvers.run import Run
 
 from . import oracle
 
@@ -54,7 +55,7 @@ def draw(n=40, p=3, seed=0, cost=1.0):
 
 def descend(problem, state, run, direction, moving=True):
     engine = newton.newton(problem, state, direction, moving)
-    drive(engine, run, where_it_may_end(problem), newton.PATIENCE)
+    drive(engine, run, where_it_may_end, newton.PATIENCE)
 
 
 def backwards(walk, gradient):
@@ -107,7 +108,7 @@ class Line:
 
 def search(first, second):
     problem = Line(first, second)
-    descend(problem, newton.begin(problem, np.zeros(1), MU), Run(problem, Limits()), backwards)
+    descend(problem, newton.begin(problem, np.zeros(1), MU), Run(problem, Settings()), backwards)
     (t,) = problem.steps
     assert [d.tolist() for d in problem.aimed] == [[-1.0]]
     return problem.tried, t
@@ -220,7 +221,7 @@ class Still(Line):
 
 
 def stood(problem, moving=True, **limits):
-    run = Run(problem, Limits(**limits))
+    run = Run(problem, Settings(**limits))
     state = newton.begin(problem, np.zeros(1), Smoothing(8.0, 4.0))
     descend(problem, state, run, backwards, moving)
     return run
@@ -299,7 +300,7 @@ class Followed:
 def stepped(model, bias, cost):
     X, y, c = draw(200, 5, cost=cost)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
-    run = Run(problem, Limits(tol=1e-6))
+    run = Run(problem, Settings(tol=1e-6))
     state = newton.begin(problem, np.zeros(problem.n_variables), Smoothing(4.0, 4.0))
     state.walk = Followed(state.walk)
     descend(problem, state, run, direction)
@@ -391,11 +392,13 @@ def ascent(model, X, y, c, bias, rounds, tol, seed=0, alpha0=None, b0=0.0):
     return np.append(w, b) if bias else w, a, looks
 
 
-def climb(problem, alpha0, b0, seed, run, patience=np.inf):
-    state = coordinate.begin(problem, alpha0, b0, seed, run.limits.tol, patience)
-    if not state.v.any():
-        run.note(problem.zero())
-    drive(coordinate.coordinate(problem, state, run.limits.tol), run, always)
+def climb(problem, alpha0, b0, run, patience=np.inf):
+    v0 = np.zeros(problem.n_variables)
+    if problem.bias:
+        v0[-1] = b0
+    state = coordinate.begin(problem, run, v0, alpha0=alpha0)
+    state.patience = patience
+    drive(coordinate.coordinate(problem, state, run.settings.tol), run, always)
     return state
 
 
@@ -403,7 +406,12 @@ def run_engine(engine, problem, run, alpha0=None):
     """As `solve` begins it."""
     zero = np.zeros(problem.n_variables)
     run.engine = engine
-    Engines(problem, run, Settings(tol=run.limits.tol), None).begin(zero, zero, alpha0, MU)
+    state = ENGINES[engine].begin(problem, run, zero, zero, alpha0)
+    while state is not None:
+        chosen = ENGINES[run.engine]
+        steps = chosen.steps(problem, run, state)
+        drive(steps, run, chosen.certify, chosen.patience)
+        state = hand_over(problem, run, state)
 
 
 @every_bias
@@ -423,8 +431,8 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
     if start:
         more |= {"alpha0": 2 * c * np.random.default_rng(1).random(40) - 0.2, "b0": -0.4 * bias}
     problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
-    run = Run(problem, Limits(tol=tol, max_iter=rounds))
-    state = climb(problem, more.get("alpha0"), more.get("b0", 0.0), 3, run)
+    run = Run(problem, Settings(tol=tol, max_iter=rounds, seed=3))
+    state = climb(problem, more.get("alpha0"), more.get("b0", 0.0), run)
     expect, a, looks = ascent(model, X, y, c, bias, run.iterations, tol, **more)
     np.testing.assert_allclose(state.v, expect, rtol=1e-7, atol=1e-9)
     np.testing.assert_allclose(state.alpha, a, rtol=1e-6, atol=1e-8 * cost)
@@ -446,8 +454,8 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
 def test_coordinate_ascent_looks_at_the_objective_where_the_end_is_near(model, most, bias):
     X, y, c = draw(120, 4)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS[model](), bias)
-    run = Run(problem, Limits(tol=1e-4))
-    climb(problem, None, 0.0, 0, run)
+    run = Run(problem, Settings(tol=1e-4))
+    climb(problem, None, 0.0, run)
     assert run.status == "converged"
     assert run.history()["gap"][-1] == run.gap <= 1e-4
     assert run.iterations <= most
@@ -459,37 +467,37 @@ def test_coordinate_ascent_looks_at_the_objective_where_the_end_is_near(model, m
 def test_what_is_known_without_a_pass():
     X, y, c = draw()
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
-    run = Run(problem, Limits(callback=lambda _: True))
+    run = Run(problem, Settings(callback=lambda _: True))
     run_engine("coordinate", problem, run)
     assert run.status == "interrupted"
     assert run.objective <= c.sum()
     seen = []
-    run = Run(problem, Limits(tol=1e-9, max_iter=2, callback=seen.append))
+    run = Run(problem, Settings(tol=1e-9, max_iter=2, callback=seen.append))
     run_engine("coordinate", problem, run)
     assert seen[0]["objective"] == approx(c.sum(), rel=1e-12)
     X[:, 1] = 0.0
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
-    warm = Run(problem, Limits(tol=1e-9, max_iter=2, callback=seen.append))
+    warm = Run(problem, Settings(tol=1e-9, max_iter=2, callback=seen.append))
     run_engine("coordinate", problem, warm, 0.5 * c)
     assert seen[2]["objective"] == np.inf
 
 
 def test_how_many_epochs_seem_to_be_left():
-    assert left(1e-3, 1e-1, 1e-3) == 0.0
-    assert left(0.9e-3, 1.0, 1e-3) == 0.0
-    assert left(1e-2, 1e-1, 1e-4) == approx(2.0)
-    assert left(1e-2, 4e-2, 1e-4) == approx(np.log(100) / np.log(4))
-    assert left(0.5, 0.5, 1e-4) == np.inf
-    assert left(0.6, 0.5, 1e-4) == np.inf
-    assert left(0.4, 0.5, 0.0) == np.inf
+    assert count_epochs_left(1e-3, 1e-1, 1e-3) == 0.0
+    assert count_epochs_left(0.9e-3, 1.0, 1e-3) == 0.0
+    assert count_epochs_left(1e-2, 1e-1, 1e-4) == approx(2.0)
+    assert count_epochs_left(1e-2, 4e-2, 1e-4) == approx(np.log(100) / np.log(4))
+    assert count_epochs_left(0.5, 0.5, 1e-4) == np.inf
+    assert count_epochs_left(0.6, 0.5, 1e-4) == np.inf
+    assert count_epochs_left(0.4, 0.5, 0.0) == np.inf
 
 
 @every_bias
 def test_coordinate_ascent_ends_where_its_patience_does(bias):
     X, y, c = draw(cost=10.0)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), bias)
-    run = Run(problem, Limits(tol=1e-9))
-    state = climb(problem, None, 0.0, 0, run, patience=4.0)
+    run = Run(problem, Settings(tol=1e-9))
+    state = climb(problem, None, 0.0, run, patience=4.0)
     assert not run.done
     assert 1 <= run.iterations <= 19
     assert run.rows[-1][0] == run.iterations
@@ -505,8 +513,8 @@ def test_the_first_epoch_is_measured_against_a_gap_of_one():
 
     def rounds(patience):
         problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
-        run = Run(problem, Limits(tol=1e-9, max_iter=3))
-        gap = climb(problem, None, 0.0, 0, run, patience).gap
+        run = Run(problem, Settings(tol=1e-9, max_iter=3))
+        gap = climb(problem, None, 0.0, run, patience).gap
         return run.iterations, gap
 
     one, gap = rounds(0.0)
@@ -519,7 +527,7 @@ def test_the_first_epoch_is_measured_against_a_gap_of_one():
 def test_a_chain_hands_over_to_newton_and_says_why():
     X, y, c = draw(300, 4, cost=50.0)
     problem = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), True)
-    run = Run(problem, Limits(tol=1e-8))
+    run = Run(problem, Settings(tol=1e-8))
     run_engine("chain", problem, run)
     after = r"after (1 epoch|[2-9] epochs) of coordinate steps"
     said = re.fullmatch(after + r" the gap, (\de[-+]\d\d) then, fell too slowly", run.why)
@@ -531,7 +539,7 @@ def test_a_chain_hands_over_to_newton_and_says_why():
     assert first == (1.0 if gap > 0.3 else 0.25)
     assert run.status == "converged"
     easy = problem_in_memory(as_matrix(X), y, 1e-6 * c, MODELS["csvm"](), True)
-    run = Run(easy, Limits(tol=1e-1))
+    run = Run(easy, Settings(tol=1e-1))
     run_engine("chain", easy, run)
     assert (run.engine, run.why) == ("coordinate", "epochs of coordinate steps sufficed")
 
@@ -605,7 +613,7 @@ def test_at_the_optimum_nothing_moves():
 def test_rounding_leaves_nothing_to_gain_after_two_more_rounds(epsilon):
     rows = given(np.eye(2), epsilon=epsilon)
     problem = KernelProblem(rows, np.array([1.0, -1.0]), np.full(2, 5.0), True)
-    run = Run(problem, Limits(tol=0.0))
+    run = Run(problem, Settings(tol=0.0))
     run_in_pairs(problem, None, run)
     assert problem.beta.tolist() == [1.0, -1.0]
     assert run.iterations == 3  # one that moved, f anew, and one more that did not
@@ -616,7 +624,7 @@ def test_rounding_leaves_nothing_to_gain_after_two_more_rounds(epsilon):
 @pytest.mark.parametrize(("cost", "most"), [(1e-3, 4), (1.0, 5), (1e3, 8)])
 def test_pairwise_steps_take_few_rounds(bias, cost, most):
     problem, K, y, _ = kernel_problem(bias, 120, cost)
-    run = Run(problem, Limits(tol=1e-6))
+    run = Run(problem, Settings(tol=1e-6))
     run_in_pairs(problem, None, run)
     assert run.status == "converged"
     assert run.iterations <= most
@@ -625,7 +633,7 @@ def test_pairwise_steps_take_few_rounds(bias, cost, most):
     assert run.latest.smoothing == (0.0, 0.0)
     assert (np.isfinite(table["dual"])).all()
     assert run.dual == approx(oracle.dual_gain(K, y, run.alpha * y), rel=1e-9)
-    again = Run(problem, Limits(tol=1e-5))
+    again = Run(problem, Settings(tol=1e-5))
     run_in_pairs(problem, run.alpha, again)
     assert again.iterations == 1
 
@@ -642,7 +650,7 @@ def test_working_sets_have_at_most_512_of_few_rows(n, q):
             return super().block(indices, *dtype)
 
     problem = KernelProblem(Rows(None, None, 0.0, K=X @ X.T), y, 1e-3 * c, True)
-    run_in_pairs(problem, None, Run(problem, Limits(tol=1e-9, max_iter=2)))
+    run_in_pairs(problem, None, Run(problem, Settings(tol=1e-9, max_iter=2)))
     assert set(sizes) == {q}
 
 
@@ -658,12 +666,12 @@ def test_pairwise_steps_on_float32_end_where_it_is_too_coarse():
     K = oracle.gram(X, X, "rbf", 0.5, 0, 3)
     finer = lambda: None  # noqa: E731
     problem = KernelProblem(given(K, epsilon=1e-5, finer=finer), y, c, True)
-    run = Run(problem, Limits(tol=1e-5))
+    run = Run(problem, Settings(tol=1e-5))
     run_in_pairs(problem, None, run)
     assert run.status == ""
     assert run.iterations <= 12
     exact = KernelProblem(given(K), y, c, True)
-    best = Run(exact, Limits(tol=1e-9))
+    best = Run(exact, Settings(tol=1e-9))
     run_in_pairs(exact, None, best)
     assert run.objective <= best.objective * (1 + 1e-3)
     assert 0.0 <= run.dual <= best.objective
@@ -722,7 +730,7 @@ def test_working_sets_grow_with_the_rows(monkeypatch, n, q):
     rows = KernelRows(as_matrix(np.zeros((n, 1))), as_spec("rbf", 1.0, 0.0, 3, 1), 0.0)
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = KernelProblem(rows, y, np.ones(n), True)
-    run = Run(problem, Limits(tol=1e-3))
+    run = Run(problem, Settings(tol=1e-3))
     run_in_pairs(problem, None, run)
     assert asked == [q, q]
     assert (run.iterations, run.status) == (2, "")
@@ -734,7 +742,7 @@ def test_pairwise_steps_without_progress_end_after_a_hundred_rounds(monkeypatch)
     problem = kernel_problem()[0]
     place = problem.place
     problem.place = lambda *a: calls.append(run.iterations) or place(*a)
-    run = Run(problem, Limits(tol=1e-3))
+    run = Run(problem, Settings(tol=1e-3))
     run_in_pairs(problem, None, run)
     assert run.iterations == 102
     assert calls == [51]  # f was computed anew half-way
@@ -744,7 +752,7 @@ def test_a_smaller_violation_is_progress(monkeypatch):
     left = iter(np.linspace(5.0, 1.0, 1000))
     monkeypatch.setattr(pairs, "improve", lambda _, work, q: (work, 1, next(left)))
     problem = kernel_problem()[0]
-    run = Run(problem, Limits(tol=1e-3, max_iter=300))
+    run = Run(problem, Settings(tol=1e-3, max_iter=300))
     run_in_pairs(problem, None, run)
     assert run.iterations == 300
 
@@ -756,7 +764,7 @@ def test_a_smaller_violation_is_progress(monkeypatch):
 @pytest.mark.parametrize("cost", [1e-3, 1.0, 1e3])
 def test_a_factorisation_is_refined_four_times(bias, cost):
     problem, K, y, c = kernel_problem(bias, cost=cost, loss=SQUARE, epsilon=1e-9)
-    run = Run(problem, Limits(tol=0.0))
+    run = Run(problem, Settings(tol=0.0))
     drive(least_squares(problem, 8.0 * 39**2), run, always)  # one of forty has no cost
     assert run.iterations == 5
     beta, b = oracle.kernel_least_squares(K, y, c, bias)
@@ -764,14 +772,14 @@ def test_a_factorisation_is_refined_four_times(bias, cost):
     assert (run.history()["mu"] == 0.0).all()
     assert run.latest.smoothing == (0.0, 0.0)
     np.testing.assert_allclose(run.history()["objective"], run.objective, rtol=1e-10)  # of all five
-    early = Run(problem, Limits(tol=1e-4))
+    early = Run(problem, Settings(tol=1e-4))
     drive(least_squares(problem, 1e9), early, always)
     assert early.iterations == 1
 
 
 def test_without_room_for_a_factor_gradients_are_conjugate():
     problem, K, y, c = kernel_problem(True, loss=SQUARE, epsilon=1e-9)
-    run = Run(problem, Limits(tol=0.0, max_iter=300))
+    run = Run(problem, Settings(tol=0.0, max_iter=300))
     drive(least_squares(problem, 8.0 * 39**2 - 1), run, always)
     assert run.iterations > 5
     beta, b = oracle.kernel_least_squares(K, y, c, True)
@@ -784,7 +792,7 @@ def test_a_kernel_of_low_rank_is_its_own_preconditioner(bias, rank, least, most)
     X, y, c = draw(40, 3, cost=100.0)
     c[3] = 0.0
     problem = KernelProblem(given(X @ X.T), y, c, bias, SQUARE)
-    run = Run(problem, Limits(tol=1e-9, max_iter=400))
+    run = Run(problem, Settings(tol=1e-9, max_iter=400))
     drive(least_squares(problem, 16.0 * 40 * rank + 15), run, always)
     assert run.status == "converged"
     assert least <= run.iterations <= most
@@ -804,7 +812,7 @@ def test_a_preconditioner_has_at_most_256_rows_of_the_kernel():
     n = 530
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = KernelProblem(Counted(None, None, 0.0, K=np.eye(n)), y, np.ones(n), True, SQUARE)
-    drive(least_squares(problem, 16.0 * n * 260), Run(problem, Limits(tol=1e-3)), always)
+    drive(least_squares(problem, 16.0 * n * 260), Run(problem, Settings(tol=1e-3)), always)
     assert len(set(asked)) == len(asked) == 256
 
 
@@ -819,7 +827,7 @@ def test_a_preconditioner_ends_with_the_rank_of_the_kernel(size):
 
     X, y, c = draw(40, 3)
     problem = KernelProblem(Counted(None, None, 0.0, K=size * X @ X.T), y, c / size, True, SQUARE)
-    run = Run(problem, Limits(tol=1e-9))
+    run = Run(problem, Settings(tol=1e-9))
     drive(least_squares(problem, 16.0 * 40 * 6), run, always)
     assert len(asked) == 3
     assert run.iterations == 1
@@ -828,7 +836,7 @@ def test_a_preconditioner_ends_with_the_rank_of_the_kernel(size):
 def test_conjugate_gradients_of_small_costs_stay_conjugate():
     X, y, _ = draw(40, 3)
     problem = KernelProblem(given(1e5 * X @ X.T), y, np.full(40, 1e-3), True, SQUARE)
-    run = Run(problem, Limits(tol=1e-9))
+    run = Run(problem, Settings(tol=1e-9))
     drive(least_squares(problem, 0.0), run, always)
     assert run.status == "converged"
     assert run.iterations <= 6
@@ -838,7 +846,7 @@ def test_a_system_that_is_solved_exactly_ends_the_run():
     y = np.array([1.0, -1.0, -1.0, 1.0])
     rows = given(0.5 * np.eye(4), epsilon=1e-3)
     problem = KernelProblem(rows, y, np.ones(4), False, SQUARE)
-    run = Run(problem, Limits(tol=0.0))
+    run = Run(problem, Settings(tol=0.0))
     drive(least_squares(problem, 0.0), run, always)
     assert (run.iterations, run.status) == (1, "")
     np.testing.assert_allclose(problem.beta, y)
@@ -847,7 +855,7 @@ def test_a_system_that_is_solved_exactly_ends_the_run():
 def test_where_a_kernel_is_not_definite_gradients_are_conjugate_too():
     K = np.diag([1.0, 2.0, -1.0])
     problem = KernelProblem(given(K), np.array([1.0, -1.0, 1.0]), np.full(3, 5.0), False, SQUARE)
-    run = Run(problem, Limits(tol=0.0, max_iter=50))
+    run = Run(problem, Settings(tol=0.0, max_iter=50))
     drive(least_squares(problem, 1e9), run, always)
     assert 1 <= run.iterations <= 30
     np.testing.assert_allclose(problem.f, K @ problem.beta, atol=1e-9)
@@ -943,15 +951,14 @@ def conjugate_gradients(A, ridge, R):
 
 @every_bias
 @pytest.mark.parametrize("size", [1e-4, 1.0, 1e4])
-def test_conjugate_gradients_with_a_kernel_are_those_of_numpy(monkeypatch, bias, size):
-    monkeypatch.setattr(active_set, "LARGEST", 0)
+def test_conjugate_gradients_with_a_kernel_are_those_of_numpy(bias, size):
     rng = np.random.default_rng(0)
     B = rng.standard_normal((30, 40)) * np.linspace(0.3, 1, 30)[:, None]
     K, W = size * B @ B.T, (1 + rng.random(30)) / size
     walk, g = stub(K, W, bias), rng.standard_normal(61)
     calls, times = [], walk.problem.kernel.rows.times
     walk.problem.kernel.rows.times = lambda *v: calls.append(len(v)) or times(*v)
-    d = active_set_direction(walk, g)
+    d = active_set_direction(walk, g, largest=0)
     R = np.stack([-g[30:60], np.ones(30)])[: 1 + bias]
     S, products = conjugate_gradients(K, 1 / W, R)
     z = S[0]
@@ -963,27 +970,24 @@ def test_conjugate_gradients_with_a_kernel_are_those_of_numpy(monkeypatch, bias,
     np.testing.assert_allclose(d[:30], -g[:30] - z, rtol=1e-5, atol=1e-7 / size)
     np.testing.assert_allclose(d[30:60], -g[30:60] - K @ z, rtol=1e-5, atol=1e-6)
     assert calls == [1 + bias] * products
-    monkeypatch.setattr(active_set, "LARGEST", 30)
-    exact = active_set_direction(walk, g)
+    exact = active_set_direction(walk, g, largest=30)
     np.testing.assert_allclose(d, exact, rtol=0.05, atol=0.02 * np.abs(exact).max())
     assert len(calls) == products
 
 
-def test_conjugate_gradients_with_a_kernel_end_after_200_products(monkeypatch):
-    monkeypatch.setattr(active_set, "LARGEST", 0)
+def test_conjugate_gradients_with_a_kernel_end_after_200_products():
     walk = stub(np.eye(2), [1e9, 1e9])
     calls = []
     turn = np.array([[0.1, -1.0], [1.0, 0.1]])  # symmetric it is not: nothing converges
     walk.problem.kernel.rows.times = lambda v: calls.append(1) or (turn @ v)[None]
-    active_set_direction(walk, np.arange(5.0))
+    active_set_direction(walk, np.arange(5.0), largest=0)
     assert len(calls) == 200
 
 
-def test_a_system_that_is_solved_waits_for_the_other(monkeypatch):
-    monkeypatch.setattr(active_set, "LARGEST", 0)
+def test_a_system_that_is_solved_waits_for_the_other():
     walk = stub(np.diag([1.0, 2.0, 4.0]), [1.0, 1.0, 1.0], True)
     g = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])  # a right side of zero
-    d = active_set_direction(walk, g)
+    d = active_set_direction(walk, g, largest=0)
     assert d[-1] == approx(-1.0 / (1 / 2 + 1 / 3 + 1 / 5))
     np.testing.assert_allclose(d[:3], -d[-1] / np.array([2.0, 3.0, 5.0]))
 

@@ -1,8 +1,11 @@
 """The smoothed kernel machine and the engines that minimise it, against NumPy and each other."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from nesvm_jit import InputError, solve, train
+from nesvm_jit.binary import kernel as kernel_form
 from nesvm_jit.binary import kernel_matrix
 from nesvm_jit.kernels.gram import as_spec
 from nesvm_jit.machine import train as machine_train
@@ -11,7 +14,6 @@ from nesvm_jit.models import MODELS
 from nesvm_jit.models.base import Smoothing
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
-from nesvm_jit.solvers import active_set
 from nesvm_jit.solvers import coarse as levels
 from nesvm_jit.solvers.active_set import active_set_direction
 from scipy.sparse import csr_matrix
@@ -73,13 +75,11 @@ def test_slopes_are_differences_of_values(model, bias):
 
 @every_bias
 @pytest.mark.parametrize("largest", [0, 10**6], ids=["iterated", "factorised"])
-def test_newtons_direction_solves_its_equations(monkeypatch, bias, largest):
-    monkeypatch.setattr(active_set, "LARGEST", largest)
-    monkeypatch.setattr(active_set, "FORCING", 1e-12)
+def test_newtons_direction_solves_its_equations(bias, largest):
     problem, K, y, _ = smoothed(bias=bias)
     walk = problem.walk(problem.start(np.full(len(y), 0.1) * y), MU)
     g = walk.at.gradient
-    d = active_set_direction(walk, g)
+    d = active_set_direction(walk, g, largest, forcing=1e-12)
     A, W = problem.active(walk.at)
     assert len(A) > 5
     n = len(y)
@@ -146,8 +146,14 @@ def test_the_papers_literal_form_reaches_the_same_objective(bias):
     assert s.history["smoothed"].min() == pytest.approx(literal, rel=1e-6)
 
 
+def start_from_levels(monkeypatch, few=50):
+    """Let kernel machines of few rows start from a part of them, too."""
+    for name in ("newton_in_levels", "pairwise_in_levels"):
+        monkeypatch.setattr(kernel_form, name, partial(getattr(levels, name), few=few))
+
+
 def test_newton_starts_from_a_part_of_the_rows(monkeypatch):
-    monkeypatch.setattr(levels, "FEW", 50)
+    start_from_levels(monkeypatch)
     X, y = ball(n=800)
     sizes = []
     quarter = levels._quarter
@@ -228,7 +234,8 @@ def test_what_single_precision_cannot_settle_goes_on_in_double(monkeypatch):
     made = []
     finer = KernelProblem.coarse
     monkeypatch.setattr(KernelProblem, "coarse", lambda *a: made.append(finer(*a)) or made[-1])
-    monkeypatch.setattr(kernel_matrix, "ROUNDING", 1e9)  # single precision whatever comes
+    single = partial(kernel_matrix.precision, rounding=1e9)  # whatever comes
+    monkeypatch.setattr(kernel_matrix, "precision", single)
     X, y = ball(n=300, seed=5)
     s = solve(X, y, kernel="rbf", gamma=1.0, C=1e4, tol=5e-6)
     assert any(made)
@@ -254,7 +261,7 @@ def test_pairwise_steps_start_from_a_part_of_the_rows(monkeypatch):
     X, y = ball(n=800)
     options = {"kernel": "rbf", "gamma": 0.3, "C": 5.0, "tol": 1e-6}
     cold = solve(X, y, **options)
-    monkeypatch.setattr(levels, "FEW_IN_PAIRS", 50)
+    start_from_levels(monkeypatch)
     sizes = []
     quarter = levels._quarter
     monkeypatch.setattr(levels, "_quarter", lambda *a: sizes.append(len(a[0])) or quarter(*a))
@@ -323,8 +330,7 @@ def test_one_far_row_spoils_nothing(model):
 
 
 def test_a_fit_that_is_stopped_is_no_worse_than_none(monkeypatch):
-    monkeypatch.setattr(levels, "FEW_IN_PAIRS", 50)
-    monkeypatch.setattr(levels, "FEW", 50)
+    start_from_levels(monkeypatch)
     X, y = ball(n=400)
     nothing = 2.0 * 1000.0 * min(np.sum(y > 0), np.sum(y < 0))
     for solver in ("auto", "newton"):

@@ -10,11 +10,12 @@ from nesvm_jit.kernels.pairwise import _add_rows, _dual_steps
 from nesvm_jit.kernels.sweep import SQUARE
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
 from nesvm_jit.solvers.pairwise import choose
-from nesvm_jit.solvers.run import Limits, Run
+from nesvm_jit.solvers.run import Run
 from scipy.sparse import csc_matrix, csr_matrix
 
 from . import oracle
@@ -36,14 +37,14 @@ def rows_of(X, kernel="rbf", budget=AMPLE, dtype=np.float64):
 
 def solved(rows, y, c, bias, tol=1e-8, alpha0=None, **limits):
     problem = KernelProblem(rows, y, c, bias)
-    run = Run(problem, Limits(tol=tol, **limits))
+    run = Run(problem, Settings(tol=tol, **limits))
     run_in_pairs(problem, alpha0, run)
     return problem, run
 
 
 def least_squares_of(rows, y, c, bias, budget=AMPLE, tol=1e-10):
     problem = KernelProblem(rows, y, c, bias, SQUARE)
-    run = Run(problem, Limits(tol=tol, max_iter=500))
+    run = Run(problem, Settings(tol=tol, max_iter=500))
     drive(least_squares(problem, budget), run, always)
     return run
 
@@ -220,7 +221,7 @@ def test_the_optimum_of_an_interior_point_method_is_reached(kernel, bias):
     assert (run.alpha >= 0).all()
     assert (run.alpha <= c).all()
     assert not bias or abs(run.alpha @ y) < 1e-12 * c.sum()
-    again = Run(problem, Limits(tol=1e-7))
+    again = Run(problem, Settings(tol=1e-7))
     run_in_pairs(problem, run.alpha, again)
     assert again.iterations == 1
 

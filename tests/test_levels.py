@@ -5,9 +5,9 @@ import pytest
 from nesvm_jit.models import MODELS
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
-from nesvm_jit.solvers import coarse as levels
+from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.coarse import newton_in_levels, pairwise_in_levels
-from nesvm_jit.solvers.run import Limits, Run
+from nesvm_jit.solvers.run import Run
 from scipy.spatial.distance import cdist
 
 approx = pytest.approx
@@ -34,31 +34,24 @@ def draw(n=300, cost=1.0):
     return np.exp(-0.5 * cdist(X, X, "sqeuclidean")), y, cost * (0.5 + rng.random(n))
 
 
-@pytest.fixture
-def solved(monkeypatch):
+def solved(engine, bias=True, n=300, cost=1.0, few=100, late=0.0, **limits):
     """Solve with levels of at most 100 rows at the bottom; what the callback saw, and the parts."""
-
-    def solved(engine, bias=True, n=300, cost=1.0, few=100, late=0.0, **limits):
-        monkeypatch.setattr(levels, "FEW", few)
-        monkeypatch.setattr(levels, "FEW_IN_PAIRS", few)
-        (K, y, c), parts, seen = draw(n, cost), [], []
-        problem = KernelProblem(Rows(K, parts), y, c, bias)
-        run = Run(problem, Limits(callback=seen.append, **limits))
-        run.started -= late
-        rng = np.random.default_rng(0)
-        if engine == "newton":
-            newton_in_levels(SmoothedKernel(problem, MODELS["csvm"]()), run, rng, True)
-        else:
-            pairwise_in_levels(problem, run, rng)
-        return y, c, parts, seen, run
-
-    return solved
+    (K, y, c), parts, seen = draw(n, cost), [], []
+    problem = KernelProblem(Rows(K, parts), y, c, bias)
+    run = Run(problem, Settings(callback=seen.append, **limits))
+    run.started -= late
+    rng = np.random.default_rng(0)
+    if engine == "newton":
+        newton_in_levels(SmoothedKernel(problem, MODELS["csvm"]()), run, rng, few)
+    else:
+        pairwise_in_levels(problem, run, rng, few)
+    return y, c, parts, seen, run
 
 
 @every_engine
 @every_bias
 @pytest.mark.parametrize("cost", [1e-2, 1.0, 1e2])
-def test_a_quarter_of_each_class_costs_as_much_as_all(solved, engine, bias, cost):
+def test_a_quarter_of_each_class_costs_as_much_as_all(engine, bias, cost):
     y, c, parts, seen, run = solved(engine, bias, cost=cost, tol=1e-5)
     (part,) = parts
     assert part.tolist() == sorted(set(part.tolist()))
@@ -73,7 +66,7 @@ def test_a_quarter_of_each_class_costs_as_much_as_all(solved, engine, bias, cost
 
 
 @every_engine
-def test_a_level_is_solved_roughly_and_its_rounds_count(solved, engine):
+def test_a_level_is_solved_roughly_and_its_rounds_count(engine):
     """The callback is not asked in the last round of a run, here or below."""
     y, c, _, seen, run = solved(engine, tol=1e-5)
     rounds = np.array([row["round"] for row in seen])
@@ -96,7 +89,7 @@ def test_a_level_is_solved_roughly_and_its_rounds_count(solved, engine):
 
 @every_engine
 @pytest.mark.parametrize(("few", "sizes"), [(299, 1), (300, 0), (60, 2)])
-def test_levels_go_down_to_few_rows(solved, engine, few, sizes):
+def test_levels_go_down_to_few_rows(engine, few, sizes):
     _, _, parts, _, run = solved(engine, few=few)
     assert len(parts) == sizes
     assert run.status == "converged"
@@ -104,14 +97,14 @@ def test_levels_go_down_to_few_rows(solved, engine, few, sizes):
 
 
 @pytest.mark.parametrize(("engine", "tol"), [("newton", 0.5), ("pairwise", 1.0)])
-def test_a_problem_that_is_solved_at_zero_needs_no_level(solved, engine, tol):
+def test_a_problem_that_is_solved_at_zero_needs_no_level(engine, tol):
     _, _, parts, _, run = solved(engine, bias=False, cost=1e-9, tol=tol)
     assert parts == []
     assert (run.status, run.iterations) == ("converged", 1)
 
 
 @every_engine
-def test_a_level_has_the_time_that_is_left(solved, engine):
+def test_a_level_has_the_time_that_is_left(engine):
     _, _, _, seen, run = solved(engine, late=100.0, time_limit=50.0, tol=1e-9)
     assert run.status == "time_limit"
     assert run.iterations == 2  # one below, one here
@@ -119,21 +112,20 @@ def test_a_level_has_the_time_that_is_left(solved, engine):
 
 
 @every_engine
-def test_a_limit_below_ends_the_run(solved, engine):
+def test_a_limit_below_ends_the_run(engine):
     *_, run = solved(engine, max_iter=2, tol=1e-9)
     assert run.status == "iteration_limit"
     assert run.iterations == 3
     assert run.best is not None
 
 
-def test_the_parts_of_classes_of_few_rows_have_one_of_each(monkeypatch):
+def test_the_parts_of_classes_of_few_rows_have_one_of_each():
     K, y, c = draw(30)
     y[:] = -1.0
     y[:2] = 1.0
-    monkeypatch.setattr(levels, "FEW_IN_PAIRS", 20)
     parts = []
     problem = KernelProblem(Rows(K, parts), y, c, True)
-    run = Run(problem, Limits(tol=1e-6))
-    pairwise_in_levels(problem, run, np.random.default_rng(0))
+    run = Run(problem, Settings(tol=1e-6))
+    pairwise_in_levels(problem, run, np.random.default_rng(0), few=20)
     assert [np.sum(y[parts[0]] == k) for k in (1, -1)] == [1, 7]
     assert run.status == "converged"

@@ -15,9 +15,10 @@ from nesvm_jit.problems.evaluation import Evaluation
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.selection import state
 from nesvm_jit.selection.stage import Fit
+from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.run import Limits, Run
+from nesvm_jit.solvers.run import Run
 from scipy.special import expit
 
 from . import oracle
@@ -65,7 +66,7 @@ def test_gradient_methods_with_a_kernel_have_a_bound_at_small_costs(solver, C):
 
 @pytest.mark.parametrize("objective", [1e-9, 0.5, 1.0, 7.0])
 def test_a_small_objective_is_not_certified_unseen(objective):
-    run = Run(None, Limits(), objective=objective, dual=0.25 * objective)
+    run = Run(None, Settings(), objective=objective, dual=0.25 * objective)
     assert run.gap == pytest.approx(0.75)
 
 
@@ -153,7 +154,7 @@ def test_conjugate_gradients_go_on_where_one_of_two_systems_is_solved():
     assert (K.sum(axis=1) == 15.5).all()
     y = np.array([1.0, 1, 1, -1, 1, -1, -1, 1])
     problem = KernelProblem(KernelRows(None, None, 0, K=K), y, np.ones(n), True, SQUARE)
-    run = Run(problem, Limits(tol=0.0, max_iter=50))
+    run = Run(problem, Settings(tol=0.0, max_iter=50))
     drive(least_squares(problem, 0.0), run, always)
     table = run.history()
     assert len(table["round"]) >= 3
@@ -164,10 +165,10 @@ def test_conjugate_gradients_go_on_where_one_of_two_systems_is_solved():
 
 def test_a_gap_that_equals_the_tolerance_is_converged():
     problem = SimpleNamespace(passes=0.0)
-    run = Run(problem, Limits(tol=0.5), dual=2.0)
+    run = Run(problem, Settings(tol=0.5), dual=2.0)
     nothing = np.zeros(1)
     found = Evaluation(nothing, Smoothing(0.0, 0.0), 4.0, nothing, 4.0, DualSums(0.0, 0.0, nothing))
-    assert run.enter(found, certify=False)
+    assert run.record(found, certify=False)
     assert (run.status, run.gap) == ("converged", 0.5)
 
 

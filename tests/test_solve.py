@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,10 +13,9 @@ from nesvm_jit.binary import linear
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
-from nesvm_jit.solvers import auto
-from nesvm_jit.solvers import directions as direction
-from nesvm_jit.solvers import nesvm as algorithm
-from nesvm_jit.solvers.accelerated import FastState, Method, minimise
+from nesvm_jit.settings import Settings
+from nesvm_jit.solvers import auto, gradient, newton
+from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.run import Run
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
@@ -45,15 +45,15 @@ def engine(request, monkeypatch):
     """All engines that `auto` chooses from, Newton's with H factorised and iterated."""
 
     def choose(X, model, warm):
+        if request.param == "chain":
+            return auto.choose(X, model, warm, few_cells=0)
         if request.param in ("newton", "iterated"):
             return "newton", "tested"
         return ("homotopy" if model == "lpsvm" else request.param), "tested"
 
-    monkeypatch.setattr(auto, "FEW_CELLS", 0)
+    monkeypatch.setattr(linear, "choose", choose)
     if request.param == "iterated":
-        monkeypatch.setattr(direction, "WIDEST", 0)
-    if request.param != "chain":
-        monkeypatch.setattr(linear, "choose", choose)
+        monkeypatch.setattr(newton, "linear_direction", partial(direction, widest=0))
     return request.param
 
 
@@ -114,13 +114,12 @@ def test_certificates_are_never_violated(engine, seeds):
 def recorded(problem, smoothing, rounds, lipschitz="paper"):
     """The first points of Algorithm 1, each with its value and gradient."""
     zero = np.zeros(problem.n_variables)
-    state = algorithm.begin(problem, zero, zero, smoothing, lipschitz)
-    if lipschitz == "paper":
-        engine = algorithm.nesvm(problem, state, 0.0)
-    else:
-        method = Method(epsilon=0.0, lipschitz=lipschitz)
-        engine = minimise(problem, FastState(**vars(state)), method)
-    return [(at.point, at.value, at.gradient) for at in itertools.islice(engine, rounds)]
+    penalty, loss = smoothing
+    more = {"model": "lpsvm", "nu": loss} if penalty != loss else {}
+    settings = Settings(solver="nesvm", mu=penalty, epsilon=0.0, lipschitz=lipschitz, **more)
+    run = Run(problem, settings, engine="nesvm")
+    steps = gradient.steps(problem, run, gradient.begin(problem, run, zero, zero))
+    return [(at.point, at.value, at.gradient) for at in itertools.islice(steps, rounds)]
 
 
 def real_data():

@@ -8,9 +8,8 @@ from itertools import product
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings, solve
+from nesvm_jit.binary import finish, kernel_matrix, linear
 from nesvm_jit.binary import kernel as kernel_form
-from nesvm_jit.binary import kernel_matrix, linear
-from nesvm_jit.binary.finish import limits
 from nesvm_jit.binary.kernel import solve_kernel
 from nesvm_jit.binary.kernel_matrix import (
     budget_bytes,
@@ -33,8 +32,8 @@ from nesvm_jit.problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from nesvm_jit.problems.kernel import KernelProblem
 from nesvm_jit.problems.kernel_rows import KernelRows, entry_error
 from nesvm_jit.problems.linear import problem_in_memory
-from nesvm_jit.solvers.accelerated import Continuation, FastState, Method
-from nesvm_jit.solvers.run import Limits, Run
+from nesvm_jit.solvers import accelerated
+from nesvm_jit.solvers.run import Run
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -185,9 +184,9 @@ class Sparser:
 )
 def test_the_sparsest_point_that_is_good_enough(objectives, chosen, asked):
     problem, point = Sparser(*objectives), np.array([7.0])
-    run = Run(problem, Limits(tol=0.25), objective=2.0, dual=1.875)
+    run = Run(problem, Settings(tol=0.25), objective=2.0, dual=1.875)
     best = Evaluation(point, FIVE, 2.0, NO_GRADIENT, 2.0, NO_SUMS)
-    found = linear._sparsest(problem, best, best, run)
+    found = finish.sparsest_linear(problem, best, best, run)
     assert found.tolist() == ([7.0] if chosen is None else [float(chosen)])
     assert problem.asked == asked
 
@@ -460,11 +459,11 @@ def wide(n=60, p=2500):
 def asked(monkeypatch, engine, X, y, model="csvm", **settings):
     """The state that `solve` begins an engine with, and the engine that is then driven."""
     seen = []
-    monkeypatch.setattr(linear.Engines, "_drive", lambda self, *args: seen.append((self, args)))
+    monkeypatch.setattr(linear, "drive", lambda steps, run, *_: seen.append((steps, run)))
     solve(X, y, model, **settings)
-    ((engines, (driven, state, *_)),) = seen
-    assert engines._run.engine == engine
-    return state, driven
+    ((driven, run),) = seen
+    assert run.engine == engine
+    return arguments(driven)["s"], driven
 
 
 def arguments(driven):
@@ -473,9 +472,9 @@ def arguments(driven):
 
 
 @pytest.mark.parametrize(
-    ("settings", "first", "stages", "method"),
+    ("settings", "end", "stages", "method"),
     [
-        ({}, FIVE, (5e-9, "gap", True), (1e-3, "tight", True, False, True)),
+        ({}, 5e-9, ("gap", True), ("tight", True)),
         (
             {
                 "restart": False,
@@ -483,28 +482,31 @@ def arguments(driven):
                 "schedule": "geometric",
                 "moving_centre": False,
             },
-            FIVE,
-            (5e-9, "geometric", False),
-            (1e-3, "paper", False, False, True),
+            5e-9,
+            ("geometric", False),
+            ("paper", False),
         ),
         (
             {
                 **{"solver": "homotopy", "restart": True, "lipschitz": "tight"},
                 **{"schedule": "gap", "moving_centre": True, "mu_end": 0.7},
             },
-            FIVE,
-            (0.7, "gap", True),
-            (1e-3, "tight", True, False, False),
+            0.7,
+            ("gap", True),
+            ("tight", True),
         ),
     ],
 )
-def test_how_homotopy_runs_by_choice(monkeypatch, settings, first, stages, method):
+def test_how_homotopy_runs_by_choice(monkeypatch, settings, end, stages, method):
     X, y = wide()
     state, driven = asked(monkeypatch, "homotopy", X, y, "lpsvm", **settings)
-    assert isinstance(state, FastState)
-    assert (state.w.any(), state.w_star.any(), state.start) == (False, False, first)
-    found = arguments(driven)
-    assert (found["stages"], found["method"]) == (Continuation(*stages), Method(*method))
+    assert isinstance(state, accelerated.State)
+    assert (state.w.any(), state.w_star.any(), state.start) == (False, False, FIVE)
+    found = arguments(driven)["settings"]
+    assert accelerated.last_smoothing(found, FIVE) == end
+    assert (found.schedule, found.moving_centre) == stages
+    assert (found.lipschitz, found.restart) == method
+    assert (found.epsilon, found.strong) == (1e-3, False)
 
 
 @pytest.mark.parametrize(
@@ -518,11 +520,11 @@ def test_how_homotopy_runs_as_the_paper_has_it(monkeypatch, settings, first, end
     X, y = wide()
     settings |= {"solver": "homotopy"}
     state, driven = asked(monkeypatch, "homotopy", X, y, "lpsvm", **settings)
-    assert not isinstance(state, FastState)
-    assert (state.w.any(), state.w_star.any(), state.start) == (False, False, first)
+    assert not isinstance(state, accelerated.State)
+    assert (state.w.any(), state.w_star.any(), state.smoothing) == (False, False, first)
     found = arguments(driven)
     assert driven.__name__ == "homotopy"
-    assert (found["mu_end"], found["epsilon"], found["kind"]) == (end, epsilon, "paper")
+    assert (found["mu"], found["mu_end"], found["epsilon"]) == (first, end, epsilon)
 
 
 def test_how_the_other_engines_are_asked(monkeypatch):
@@ -533,9 +535,13 @@ def test_how_the_other_engines_are_asked(monkeypatch):
     s, driven = asked(monkeypatch, "nesvm", X, y, solver="nesvm", **nowhere, **more)
     assert s.w.tolist() == [0.0, 1.0, 2.0, 3.0, 0.5]
     assert s.w_star.tolist() == [1.0, 1.0, 1.0, 1.0, -2.0]
-    assert (s.smoothing, arguments(driven)["method"]) == ((0.7, 0.7), Method(1e-7, "paper", True))
+    found = arguments(driven)["settings"]
+    assert (s.smoothing, found.epsilon) == ((0.7, 0.7), 1e-7)
+    assert (found.lipschitz, found.restart, found.strong) == ("paper", True, False)
     _, driven = asked(monkeypatch, "nesvm", X, y, solver="nesvm", bias=False, strong=True)
-    assert arguments(driven)["method"] == Method(strong=True)
+    found = arguments(driven)["settings"]
+    assert (found.lipschitz, found.restart, found.strong) == ("paper", False, True)
+    assert (found.epsilon, found.solver) == (1e-3, "nesvm")
     _, driven = asked(monkeypatch, "nesvm", X, y, solver="nesvm", epsilon=1e-7)
     assert (driven.__name__, arguments(driven)["epsilon"]) == ("nesvm", 1e-7)
     s, driven = asked(monkeypatch, "newton", X, y, solver="newton")
@@ -565,10 +571,11 @@ def test_a_warm_homotopy_by_choice_begins_where_its_start_stays_one(monkeypatch)
     start = {"w0": best.w, "b0": best.b}
     s, driven = asked(monkeypatch, "homotopy", X, y, "lpsvm", C=1e3, **start)
     assert s.start.loss in [5.0 * 4.0**-k for k in range(1, 16)]
-    assert arguments(driven)["stages"].end == 1e-9 * s.start.loss
+    found = arguments(driven)["settings"]
+    assert accelerated.last_smoothing(found, s.start) == 1e-9 * s.start.loss
     start["solver"] = "homotopy"
     s, _ = asked(monkeypatch, "homotopy", X, y, "lpsvm", C=1e3, **start)
-    assert s.start == FIVE
+    assert s.smoothing == FIVE
 
 
 def test_the_papers_methods_are_the_papers_unless_told_otherwise():
@@ -597,8 +604,8 @@ def test_exact_zeros_are_taken_where_they_cost_nothing_that_matters():
 
 
 def test_time_limits_of_none_and_of_seconds():
-    assert limits(Settings()).time_limit == np.inf
-    assert limits(Settings(time_limit=2.5, max_iter=7, tol=0.5)) == Limits(0.5, 7, 2.5)
+    assert Run(None, Settings()).remaining() == np.inf
+    assert 2.0 < Run(None, Settings(time_limit=2.5)).remaining() <= 2.5
 
 
 def test_problems_that_were_checked_start_at_zero():
@@ -901,9 +908,9 @@ def test_as_many_coefficients_are_left_out_as_the_tolerance_allows(tol, kept):
     beta = np.array([0.5, -0.4, 0.8e-4, -0.8e-8, 1e-3, 0.4e-8])
     problem = KernelProblem(KernelRows(None, None, 0.0, K=np.eye(6)), y, c, False)
     objective = problem.at(np.append(beta, 0.0)).objective
-    run = Run(problem, Limits(tol=tol), objective=objective, dual=objective)
+    run = Run(problem, Settings(tol=tol), objective=objective, dual=objective)
     run.alpha = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    part = kernel_form._sparsest(problem, beta, 0.0, run)
+    part = finish.sparsest_kernel(problem, beta, 0.0, run)
     assert np.flatnonzero(part).tolist() == kept
     np.testing.assert_array_equal(problem.beta, part)
 
@@ -978,7 +985,7 @@ def test_a_coarse_kernel_gives_way_to_a_finer_one_where_it_must(bias, alpha0):
 def test_a_kernel_that_is_not_settled_afresh_goes_on_with_a_finer_one(monkeypatch):
     X, y = draw(60)
     rows, made, _ = coarse_rows(X)
-    monkeypatch.setattr(kernel_form, "_holds_afresh", lambda *_: False)
+    monkeypatch.setattr(kernel_form, "holds_afresh", lambda *_: False)
     s = solve_kernel(X, y, np.full(60, 0.01), Settings(kernel="rbf", tol=0.5), rows)
     assert len(made) == 1
     assert s.certified
@@ -1007,8 +1014,8 @@ def test_a_kernel_machine_interrupted_before_its_first_round(monkeypatch):
 def newton_asked(monkeypatch, **settings):
     seen = []
 
-    def begin(smooth, run, rng, moving):
-        seen.append((rng.integers(1 << 60), moving))
+    def begin(smooth, run, rng):
+        seen.append((rng.integers(1 << 60), run.settings.moving_centre))
         v = np.zeros(smooth.n_variables)
         run.problem = smooth
         run.enter(smooth.at(v, FIVE))
@@ -1021,7 +1028,7 @@ def newton_asked(monkeypatch, **settings):
 
 def test_where_newton_ends_early_pairs_of_coordinates_go_on(monkeypatch):
     s, _, moving = newton_asked(monkeypatch)
-    assert moving is True
+    assert moving is None  # which is as much as True
     assert s.certified
     assert s.history["mu"].tolist() == [5.0] + [0.0] * s.n_iter
     assert s.n_iter >= 2

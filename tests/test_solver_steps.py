@@ -6,7 +6,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit.binary.linear import begin_gradient, gradient_method
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import Size
 from nesvm_jit.models import MODELS, Smoothing
@@ -14,20 +13,16 @@ from nesvm_jit.problems.certificate import DualPoint
 from nesvm_jit.problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from nesvm_jit.problems.linear import problem_in_memory
 from nesvm_jit.settings import Settings
-from nesvm_jit.solvers.accelerated import (
-    Continuation,
-    FastState,
-    Method,
-    continue_down,
-    minimise,
-    warm_start,
-)
-from nesvm_jit.solvers.auto import choose, patience, smoothing_from
+from nesvm_jit.solvers import accelerated, gradient, homotopy
+from nesvm_jit.solvers.accelerated import continue_down, minimise
+from nesvm_jit.solvers.auto import choose, patience
 from nesvm_jit.solvers.directions import direction, factorised, iterated
 from nesvm_jit.solvers.driver import always, drive, now_and_then
-from nesvm_jit.solvers.homotopy import homotopy
-from nesvm_jit.solvers.nesvm import begin, nesvm
-from nesvm_jit.solvers.run import COLUMNS, Limits, Run
+from nesvm_jit.solvers.nesvm import State, nesvm
+from nesvm_jit.solvers.run import COLUMNS, Run
+from nesvm_jit.solvers.starts import smoothing_from, warm_start
+
+from . import oracle
 
 MU = Smoothing(1.0, 1.0)
 approx = pytest.approx
@@ -60,7 +55,7 @@ def at(value, objective, smoothing=MU, point=V):
 
 def test_a_run_keeps_the_best_point_and_the_best_bound():
     problem = Watched(1.0, 3.0, 2.0, 5.0)
-    run = Run(problem, Limits(tol=1e-9))
+    run = Run(problem, Settings(tol=1e-9))
     for k, P in enumerate((10.0, 8.0, 8.0, 9.0)):
         problem.passes = 2.0 * k
         assert not run.record(at(P - 1, P, Smoothing(7.0, 0.5 + k), V + k), certify=True)
@@ -87,7 +82,7 @@ def test_a_run_keeps_the_best_point_and_the_best_bound():
 def test_the_best_point_is_a_copy(way):
     y = np.array([1.0, -1.0])
     problem = problem_in_memory(as_matrix(np.eye(2)), y, y * y, MODELS["csvm"](), False)
-    run, v, d = Run(problem, Limits()), V.copy(), np.ones(2)
+    run, v, d = Run(problem, Settings()), V.copy(), np.ones(2)
     if way == "walk":
         walk = problem.walk(v, MU)
         run.record(walk.at, certify=False)
@@ -109,7 +104,7 @@ def test_dual_points_are_made_in_the_first_of_ten_iterations_now_and_then():
             yield at(1.0, 1.0)
             asked.append(problem.asked - before)
 
-    run = Run(problem, Limits())
+    run = Run(problem, Settings())
     drive(engine(), run, now_and_then)
     assert np.flatnonzero(asked).tolist() == [0, 10, 20]
     run.record(at(1.0, 1.0), certify=True)
@@ -122,7 +117,7 @@ def test_dual_points_are_made_in_the_first_of_ten_iterations_now_and_then():
 
 
 def test_the_gap_is_relative_and_never_negative():
-    run = Run(None, Limits())
+    run = Run(None, Settings())
     assert run.gap == np.inf
     run.objective, run.dual = 4.0, 1.0
     assert run.gap == 0.75
@@ -138,32 +133,32 @@ def test_the_gap_is_relative_and_never_negative():
 
 @pytest.mark.parametrize(("dual", "status"), [(0.5, "converged"), (0.499, "")])
 def test_a_run_is_converged_at_its_tolerance(dual, status):
-    run = Run(Watched(dual), Limits(tol=0.5))
+    run = Run(Watched(dual), Settings(tol=0.5))
     assert run.record(at(1.0, 1.0), certify=True) is bool(status)
     assert run.status == status
     assert run.done is bool(status)
 
 
 def test_a_run_ends_at_its_limits():
-    run = Run(Watched(0.0), Limits(max_iter=3))
+    run = Run(Watched(0.0), Settings(max_iter=3))
     assert [run.record(at(1.0, 1.0), certify=True) for _ in range(3)] == [False, False, True]
     assert run.status == "iteration_limit"
-    run = Run(Watched(0.0), Limits(max_iter=2))
+    run = Run(Watched(0.0), Settings(max_iter=2))
     assert [run.passed(), run.passed()] == [False, True]
     assert (run.iterations, run.status) == (2, "iteration_limit")
-    run = Run(Watched(0.0), Limits(time_limit=50.0))
+    run = Run(Watched(0.0), Settings(time_limit=50.0))
     assert 40.0 < run.remaining() <= 50.0
     assert not run.passed()
     run.started -= 50.0
     assert -10.0 < run.remaining() <= 0.0
     assert run.passed()
     assert run.status == "time_limit"
-    assert Run(None, Limits()).remaining() == np.inf
+    assert Run(None, Settings()).remaining() == np.inf
 
 
 def test_a_callback_sees_the_last_evaluation_with_the_facts_of_now():
     seen, problem = [], Watched(0.25)
-    run = Run(problem, Limits(callback=lambda facts: seen.append(facts) or len(seen) == 3))
+    run = Run(problem, Settings(callback=lambda facts: seen.append(facts) or len(seen) == 3))
     assert not run.passed()
     assert set(seen[0]) == set(COLUMNS)
     assert (seen[0]["round"], seen[0]["mu"], seen[0]["objective"]) == (1, 0.0, np.inf)
@@ -192,7 +187,7 @@ def test_a_callback_asks_a_run_that_can_be_saved_to_end_later():
             yield at(1.0, 1.0)
             assert run.status == ""
 
-    run = Run(Watched(0.0), Limits(callback=lambda facts: facts["round"] == 2))
+    run = Run(Watched(0.0), Settings(callback=lambda facts: facts["round"] == 2))
     drive(engine(), run, always, saving=saving)
     assert (run.status, run.iterations, saved) == ("interrupted", 4, [4])
 
@@ -208,13 +203,13 @@ def test_a_callback_asks_a_run_that_can_be_saved_to_end_later():
     ],
 )
 def test_a_run_that_prepared_another_is_counted(status, taken):
-    run, below = Run(None, Limits(), iterations=5), Run(None, Limits(), status, iterations=7)
+    run, below = Run(None, Settings(), iterations=5), Run(None, Settings(), status, iterations=7)
     run.take_over(below)
     assert (run.iterations, run.status) == (12, taken)
 
 
 def test_a_run_begins_again_on_a_finer_problem():
-    run = Run(Watched(1.0), Limits(tol=0.0))
+    run = Run(Watched(1.0), Settings(tol=0.0))
     run.record(at(2.0, 2.0), certify=True)
     finer = Watched(0.0)
     run.begin_again(finer)
@@ -225,7 +220,7 @@ def test_a_run_begins_again_on_a_finer_problem():
 
 
 def test_a_bound_is_forgotten_for_that_of_zero():
-    run = Run(None, Limits(), dual=3.0, alpha=np.ones(2))
+    run = Run(None, Settings(), dual=3.0, alpha=np.ones(2))
     run.forget_bound(np.zeros(2))
     assert (run.dual, run.alpha.tolist()) == (0.0, [0.0, 0.0])
     run.forget_bound()
@@ -238,18 +233,18 @@ def test_points_are_handed_over_as_weights_and_bias():
             return v[:2], float(v[-1])
 
     wide = at(1.0, 1.0, point=np.array([1.0, 2.0, 9.0, 9.0, 5.0]))
-    run, other = Run(Wide(), Limits(), best=wide), Watched()
+    run, other = Run(Wide(), Settings(), best=wide), Watched()
     run.hand_over(other)
     assert run.best.point.tolist() == [1.0, 2.0, 5.0]
     assert run.problem is other
-    run = Run(Wide(), Limits())
+    run = Run(Wide(), Settings())
     run.hand_over(other)
     assert run.best is None
     assert run.problem is other
 
 
 def test_a_settled_run_has_the_objective_of_now_in_its_history():
-    run = Run(Watched(1.0), Limits(tol=0.0))
+    run = Run(Watched(1.0), Settings(tol=0.0))
     for P in (5.0, 3.0, 4.0):
         run.record(at(0.0, P), certify=True)
     run.settle(3.25, DualPoint(0.5, V))
@@ -258,16 +253,16 @@ def test_a_settled_run_has_the_objective_of_now_in_its_history():
     assert table["objective"].tolist() == [5.0, 3.25, 4.0]
     assert table["dual"].tolist() == [1.0, 1.0, 1.0]
     assert table["smoothed"].tolist() == [0.0, 0.0, 0.0]
-    early = Run(Watched(), Limits(), best_row=0)
+    early = Run(Watched(), Settings(), best_row=0)
     early.settle(2.0, DualPoint(0.5, V))  # stopped before the row was written
     assert (early.objective, early.dual, early.rows) == (2.0, 0.5, [])
-    none = Run(Watched(), Limits(), rows=[(1,) * 8])
+    none = Run(Watched(), Settings(), rows=[(1,) * 8])
     none.settle(2.0, DualPoint(0.5, V))
     assert none.rows == [(1,) * 8]
 
 
 def test_an_empty_history_has_its_columns():
-    table = Run(None, Limits()).history()
+    table = Run(None, Settings()).history()
     assert tuple(table) == COLUMNS
     assert all(len(column) == 0 for column in table.values())
 
@@ -312,37 +307,16 @@ class Quadratic:
         return DualPoint(self.duals[min(self.asked, len(self.duals)) - 1], V)
 
 
-def algorithm_1(problem, w, w_star, L, rounds, tight=False, restart=False):
-    """Every point that is evaluated, the last that is not only tested, and the one after it."""
-    seen, last, history, k = [], w, 0 * w, 0
-    for _ in range(rounds):
-        seen.append(w)
-        last = w
-        F, g = problem.value(w), problem.gradient(w)
-        y, history = w - g / L, history + (k + 1) / 2 * g
-        ahead = 2 / (k + 3) * (w_star - history / L) + (k + 1) / (k + 3) * y
-        if tight and k % 10 == 0:
-            seen.append(y)
-            if problem.value(y) > F - g @ g / (2 * L) + 1e-12 * abs(F):
-                L, k, w_star, history = 2 * L, 0, w, 0 * w
-                continue
-        if restart and k > 0 and g @ (ahead - w) > 0:
-            w, w_star, history, k = y, y, 0 * w, 0
-        else:
-            w, k = ahead, k + 1
-    return seen, last, w
+def algorithm_1(problem, w, w_star, L, rounds, **beyond):
+    return oracle.algorithm_1(problem.value, problem.gradient, w, w_star, L, rounds, **beyond)
 
 
-def traced(problem, rounds, method, w0, w_star, printed=None):
+def traced(problem, rounds, w0, w_star, **method):
     """A run of Algorithm 1, and its state at the end."""
-    run = Run(problem, Limits(tol=0.0, max_iter=rounds))
-    s = begin(problem, w0, w_star, MU, method.lipschitz)
-    if method.printed if printed is None else printed:
-        engine = nesvm(problem, s, method.epsilon)
-    else:
-        s = FastState(**vars(s))
-        engine = minimise(problem, s, method)
-    drive(engine, run, now_and_then)
+    settings = {"solver": "nesvm", "mu": 1.0, "epsilon": 1e-3, "bias": False, "tol": 0.0} | method
+    run = Run(problem, Settings(max_iter=rounds, **settings), engine="nesvm")
+    s = gradient.begin(problem, run, w0, w_star)
+    drive(gradient.steps(problem, run, s), run, now_and_then)
     return run, s
 
 
@@ -354,9 +328,11 @@ START, CENTRE = np.array([3.0, -1.0, 0.5]), np.array([0.5, 2.0, -1.0])
 def test_every_point_of_algorithm_1(kind, L, restart):
     make = lambda: Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], L)  # noqa: E731
     problem = make()
-    method = Method(0.0, kind, restart)
-    run, s = traced(problem, 60, method, START, CENTRE)
-    expect, last, ahead = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight", restart)
+    method = {"epsilon": 0.0, "lipschitz": kind, "restart": restart}
+    run, s = traced(problem, 60, START, CENTRE, **method)
+    assert isinstance(s, accelerated.State) is (kind == "tight" or restart)
+    beyond = {"tight": kind == "tight", "restart": restart}
+    expect, last, ahead = algorithm_1(make(), START, CENTRE, L, 60, **beyond)
     np.testing.assert_allclose(problem.seen, expect, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(run.latest.point, last, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(s.w, ahead, rtol=1e-9, atol=1e-12)  # to go on from
@@ -364,16 +340,20 @@ def test_every_point_of_algorithm_1(kind, L, restart):
     assert (run.iterations, run.status) == (60, "iteration_limit")
     assert START.tolist() == [3.0, -1.0, 0.5]
     if restart:
-        plain = algorithm_1(make(), START, CENTRE, L, 60, kind == "tight")[1]
+        plain = algorithm_1(make(), START, CENTRE, L, 60, tight=kind == "tight")[1]
         assert not np.allclose(plain, last)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-3])
 def test_what_goes_beyond_the_paper_is_the_paper_where_nothing_is_asked_for(epsilon):
     one, two = (Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], 5.0) for _ in range(2))
-    method = Method(epsilon)
-    a, s = traced(one, 60, method, START, CENTRE, printed=True)
-    b, t = traced(two, 60, method, START, CENTRE, printed=False)
+    settings = Settings(solver="nesvm", epsilon=epsilon, tol=0.0, max_iter=60)
+    a, b = Run(one, settings), Run(two, settings)
+    begun = (START.copy(), CENTRE, MU, 5.0, np.zeros(3))
+    s, t = State(*begun), accelerated.State(*begun, start=MU)
+    drive(nesvm(one, s, epsilon), a, now_and_then)
+    begun[-1][:] = 0.0
+    drive(minimise(two, t, settings), b, now_and_then)
     np.testing.assert_array_equal(one.seen, two.seen)
     np.testing.assert_array_equal(s.w, t.w)
     assert (a.status, a.iterations) == (b.status, b.iterations)
@@ -381,7 +361,7 @@ def test_what_goes_beyond_the_paper_is_the_paper_where_nothing_is_asked_for(epsi
 
 def test_a_gradient_at_a_right_angle_to_the_step_is_no_reason_to_restart():
     problem = Quadratic([0.0, 0.0, 0.0], [0.0, 0.0, 0.0])
-    traced(problem, 5, Method(0.0, restart=True), START, CENTRE)
+    traced(problem, 5, START, CENTRE, epsilon=0.0, restart=True)
     expect = algorithm_1(problem, START, CENTRE, 1.0, 5)[0]
     np.testing.assert_allclose(problem.seen, expect, rtol=1e-12)
 
@@ -389,8 +369,8 @@ def test_a_gradient_at_a_right_angle_to_the_step_is_no_reason_to_restart():
 @pytest.mark.parametrize("restart", [False, True])
 def test_every_point_of_strongly_convex_steps(restart):
     problem = Quadratic([5.0, 1.0, 0.3], [1.0, -2.0, 4.0], L=5.0)
-    method = Method(0.0, "tight", restart, strong=True)
-    run, s = traced(problem, 40, method, START, CENTRE)
+    method = {"epsilon": 0.0, "lipschitz": "tight", "restart": restart, "strong": True}
+    run, s = traced(problem, 40, START, CENTRE, **method)
     momentum = (5.0**0.5 - 0.5) / (5.0**0.5 + 0.5)
     w, before, expect = START, START, [START]
     for _ in range(40):
@@ -408,36 +388,47 @@ def test_every_point_of_strongly_convex_steps(restart):
 def test_the_paper_stops_where_the_value_changes_by_less_than_epsilon(strong):
     for epsilon, rounds in ((0.0, 9), (1e-300, 2)):
         problem = Quadratic([1.0, 1.0, 1.0], START, L=1.0)  # the start is the optimum
-        run, s = traced(problem, 9, Method(epsilon, strong=strong), START, START)
+        run, s = traced(problem, 9, START, START, epsilon=epsilon, strong=strong)
         assert run.iterations == rounds
         np.testing.assert_allclose(s.w, START, rtol=1e-15)
     problem = Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], 5.0)
-    run, s = traced(problem, 500, Method(1e-3, strong=strong), START, CENTRE)
+    run, s = traced(problem, 500, START, CENTRE, strong=strong)
     np.testing.assert_array_equal(s.w, problem.seen[-1])
     F = run.history()["smoothed"]
     assert abs(F[-1] - F[-2]) < 1e-3
     assert (np.abs(np.diff(F[:-1])) >= 1e-3).all()
 
 
+def balanced(problem, rounds, **method):
+    """A run whose stopping rule is that of `auto`."""
+    settings = Settings(bias=False, tol=0.0, max_iter=rounds, **method)
+    run = Run(problem, settings)
+    s = accelerated.State(START, CENTRE, MU, problem.L, np.zeros(3), start=MU)
+    drive(minimise(problem, s, settings), run, now_and_then)
+    return run
+
+
 @pytest.mark.parametrize("strong", [False, True])
 @pytest.mark.parametrize(("owed", "rounds"), [(0.8, 1), (0.81, 25)])
 def test_balanced_stops_where_smoothing_owes_more_of_the_gap(owed, rounds, strong):
     problem = Quadratic([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 10.0, above=2.0, owed=owed)
-    method = Method(1e9, balanced=True, strong=strong)
-    assert traced(problem, 25, method, START, CENTRE)[0].iterations == rounds
+    method = {"solver": "auto", "epsilon": 1e9, "strong": strong, "lipschitz": "paper"}
+    run = balanced(problem, 25, restart=False, **method)
+    assert run.iterations == rounds
 
 
 def test_balanced_looks_only_where_a_dual_point_was_made():
     problem = Quadratic([1.0, 1.0, 1.0], [0.0, 0.0, 0.0], 10.0, above=2.0, owed=9.0)
     problem.suboptimality = lambda at: 9.0 if problem.passes < 5 else 0.0
-    assert traced(problem, 25, Method(1e9, balanced=True), START, CENTRE)[0].iterations == 11
+    method = {"solver": "auto", "epsilon": 1e9, "lipschitz": "paper"}
+    assert balanced(problem, 25, restart=False, **method).iterations == 11
 
 
 def test_a_restart_forgets_the_value_before_it():
     """After a restart the next value is compared with none: |ΔF| < ε cannot stop there."""
     problem = Quadratic([5.0, 1.0, 0.01], [1.0, -2.0, 4.0], 5.0)
     epsilon = 0.02
-    run, _ = traced(problem, 500, Method(epsilon, restart=True), START, CENTRE)
+    run, _ = traced(problem, 500, START, CENTRE, epsilon=epsilon, restart=True)
     F = run.history()["smoothed"]
     small = np.flatnonzero(np.abs(np.diff(F)) < epsilon)
     assert small[-1] == len(F) - 2
@@ -453,19 +444,15 @@ def stages(schedule="paper", end=0.1, start=MU, duals=(-9.0,), tol=0.0, **more):
     problem = Quadratic([1.0, 1.0, 1.0], START, above=0.0, duals=duals)
     smoothed, printed = more.pop("smoothed", True), more.pop("printed", False)
     problem.model = SimpleNamespace(smoothed=smoothed, strong_convexity=0.0)
-    run = Run(problem, Limits(tol=tol, **more))
-    s = begin(problem, START, START, start, "paper")
-
-    def measure_gap(at):
-        run.certify(at)
-        return run.gap
-
+    method = {"mu_end": end, "epsilon": 1e-9, "lipschitz": "paper", "schedule": schedule}
+    run = Run(problem, Settings(solver="homotopy", tol=tol, **method, **more))
+    begun = (START, START, start, problem.lipschitz("paper", start), np.zeros(3))
     if printed:
-        engine = homotopy(problem, s, end, 1e-9, "paper")
+        steps = homotopy.homotopy(problem, homotopy.State(*begun), start, end, 1e-9)
     else:
-        s, falls = FastState(**vars(s)), Continuation(end, schedule)
-        engine = continue_down(problem, s, falls, Method(1e-9), measure_gap, tol)
-    drive(engine, run, now_and_then)
+        s = accelerated.State(*begun, start=start)
+        steps = continue_down(problem, s, run.settings, run.measure_gap)
+    drive(steps, run, now_and_then)
     mu = run.history()["mu"]
     if not run.done and smoothed:
         assert (mu[::2] == mu[1::2]).all()
@@ -518,13 +505,12 @@ def test_a_stage_that_ends_the_run_is_the_last(printed):
 @pytest.mark.parametrize("moving", [False, True])
 def test_the_centre_moves_with_the_start_or_stays(moving, schedule):
     problem = Quadratic([5.0, 1.0, 0.1], [1.0, -2.0, 4.0], L=5.0)
-    run = Run(problem, Limits(tol=0.0), engine="homotopy")
-    settings = Settings(
-        solver="homotopy", epsilon=0.05, mu_end=0.5, schedule=schedule, moving_centre=moving
-    )
-    s = begin_gradient(problem, START, CENTRE, MU, settings)
-    assert isinstance(s, FastState) is (moving or schedule != "paper")
-    drive(gradient_method(problem, s, settings, run), run, now_and_then)
+    method = {"solver": "homotopy", "mu_start": 1.0, "mu_end": 0.5, "epsilon": 0.05, "tol": 0.0}
+    settings = Settings(schedule=schedule, moving_centre=moving, **method)
+    run = Run(problem, settings, engine="homotopy")
+    s = gradient.begin(problem, run, START, CENTRE)
+    assert isinstance(s, accelerated.State) is (moving or schedule != "paper")
+    drive(gradient.steps(problem, run, s), run, now_and_then)
     first, second = (int(np.sum(run.history()["mu"] == mu)) for mu in (1.0, 0.5))
     one, last, _ = algorithm_1(problem, START, START if moving else CENTRE, 5.0, first)
     two = algorithm_1(problem, last, last if moving else CENTRE, 5.0, second)[0]
@@ -532,11 +518,20 @@ def test_the_centre_moves_with_the_start_or_stays(moving, schedule):
     np.testing.assert_array_equal(s.w, problem.seen[-1])
 
 
-def test_a_continuation_is_the_papers_by_default():
-    continuation = Continuation(0.5)
-    assert (continuation.schedule, continuation.moving) == ("paper", False)
-    assert Method() == Method(1e-3, "paper", False, False, False)
-    assert Limits() == Limits(1e-3, 100_000, np.inf, None)
+def test_gradient_methods_are_the_papers_unless_auto_chose_them():
+    given = ("lipschitz", "schedule", "restart", "moving_centre")
+    for solver, expect in (
+        ("homotopy", ("paper", "paper", False, False)),
+        ("nesvm", ("paper", "paper", False, False)),
+        ("auto", ("tight", "gap", True, True)),
+    ):
+        found = accelerated.resolve(Settings(solver=solver))
+        assert tuple(getattr(found, name) for name in given) == expect
+    limits = Settings()
+    assert (limits.tol, limits.max_iter, limits.time_limit, limits.callback) == (
+        *(1e-3, 100_000),
+        *(None, None),
+    )
 
 
 @pytest.mark.parametrize("best", range(16))

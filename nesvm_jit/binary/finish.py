@@ -1,52 +1,160 @@
-"""How every run ends: within its limits, at its best point, with values added up afresh."""
+"""How every run ends: at its best point, with exact zeros where they cost nothing, its values added
+up afresh; also after Ctrl-C, which is caught here and nowhere else in a solve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from ..settings import Settings
-from ..solvers.run import Limits, Run
+from ..kernels.sweep import SQUARE
+from ..models.base import Smoothing
+from ..problems.evaluation import Evaluation
+from ..problems.kernel import KernelProblem
+from ..problems.linear import LinearProblem
+from ..problems.smoothed_kernel import SmoothedKernel
+from ..solvers import newton
+from ..solvers.run import Run
 from .solution import Solution
 
-
-def limits(settings: Settings) -> Limits:
-    """When a run must end."""
-    seconds = np.inf if settings.time_limit is None else settings.time_limit
-    return Limits(settings.tol, settings.max_iter, seconds, settings.callback)
+SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficients are tried as 0
 
 
-def run_to_the_end(
-    run: Run, work: Callable[[], None], finish: Callable[[], dict], settings: Settings
-) -> Solution:
-    """Run `work` to its end or to Ctrl-C, which keeps what was found; `finish` then evaluates the
-    best point afresh, and once more if Ctrl-C comes only then."""
+@contextmanager
+def until_interrupted(run: Run) -> Iterator[None]:
+    """Ctrl-C ends what is inside; the run keeps what was found."""
     try:
-        work()
+        yield
     except KeyboardInterrupt:
         run.status = "interrupted"
+
+
+def conclude(run: Run, settle: Callable[[], dict[str, Any]]) -> Solution:
+    """The solution of a run: `settle` evaluates its best point afresh, and once more if Ctrl-C
+    comes only then."""
     try:
-        found = finish()
+        found = settle()
     except KeyboardInterrupt:
         run.status = "interrupted"
-        found = finish()
-    return _solution(run, settings, **found)
-
-
-def _solution(run: Run, settings: Settings, **found: Any) -> Solution:
-    """What a finished run found, with its certificate."""
+        found = settle()
     assert run.alpha is not None
     return Solution(
         objective=float(run.objective),
         dual_objective=float(run.dual),
         alpha=run.alpha,
         gap=float(run.gap),
-        certified=bool(run.gap <= run.limits.tol),
+        certified=bool(run.gap <= run.settings.tol),
         n_iter=run.iterations,
         status=run.status or "converged",
         solver=run.engine,
         why=run.why,
-        model=settings.model,
+        model=run.settings.model,
         history=run.history(),
         **found,
     )
+
+
+# ---------------------------------------------------------------- linear machines
+
+
+def settle_linear(
+    problem: LinearProblem, run: Run, v0: np.ndarray, first: Smoothing
+) -> dict[str, Any]:
+    """The best point, or v⁰, with exact zeros where ℓ1 asks for them, and its values afresh."""
+    best = run.best or problem.at(v0, first)
+    latest = run.latest or best
+    if run.status != "converged" or run.alpha is None:
+        for at in (best, latest):  # neither need have been certified
+            run.certify(at)
+    point, margins = best.point, best.margins
+    P = best.objective
+    if problem.model.smoothed_penalty:
+        point = sparsest_linear(problem, best, latest, run)
+    if margins is None or point is not best.point:
+        P, margins = problem.objective_at(point)
+    run.settle(P, problem.value_of(run.alpha))
+    run.alpha = problem.shard.collect(run.alpha)
+    w, b = problem.split(point)
+    return {"w": w.copy(), "beta": None, "b": b, "margins": problem.shard.collect(margins)}
+
+
+def sparsest_linear(
+    problem: LinearProblem, best: Evaluation, latest: Evaluation, run: Run
+) -> np.ndarray:
+    """The point with exact zeros, if its gap is still within the tolerance or what it was."""
+    for zeros in problem.sparser(best.point, latest):
+        P = problem.objective_at(zeros)[0]
+        if best.objective >= P or P - run.dual <= run.settings.tol * P:
+            return zeros
+    return best.point
+
+
+# ---------------------------------------------------------------- kernel machines
+
+
+def holds_afresh(problem: KernelProblem, run: Run) -> bool:
+    """Whether the tolerance is met by the best point and its bound added up afresh, too."""
+    assert run.best is not None
+    beta, b = problem.split(run.best.point)
+    if not np.array_equal(beta, problem.beta):
+        problem.place(beta)
+        run.certify(problem.current())
+    at = problem.at(np.append(problem.beta, b))
+    run.settle(at.objective, problem.value_of(run.alpha, at))
+    return run.gap <= run.settings.tol
+
+
+def settle_kernel(run: Run) -> dict[str, Any]:
+    """β, b and the margins of the best point, certified afresh."""
+    problem = run.problem  # which may be a finer one by now
+    assert isinstance(problem, KernelProblem)
+    beta, b = (problem.beta, 0.0) if run.best is None else problem.split(run.best.point)
+    partly = problem.loss == SQUARE and not problem.c.all()  # f is not known of every row
+    if partly or not np.array_equal(beta, problem.beta):
+        problem.place(beta)
+    run.certify(problem.current())
+    return _settle_at(problem, np.append(beta, b), run)
+
+
+def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
+    """The same; a point with exact zeros is taken instead where that is as good, or good enough:
+    the dual point, or its support."""
+    if run.alpha is None:
+        run.certify(run.latest or smooth.at(np.zeros(smooth.n_variables), newton.FIRST))
+    problem = smooth.kernel
+    beta, b = np.zeros(problem.n_rows), 0.0
+    if run.best is not None:
+        beta, b = run.problem.split(run.best.point)
+    problem.place(run.alpha * problem.y)
+    at = problem.current()
+    if _is_good_enough(at.objective, run):
+        beta, b = problem.split(at.point)
+    else:
+        beta = sparsest_kernel(problem, beta, b, run)
+    return _settle_at(problem, np.append(beta, b), run)
+
+
+def _settle_at(problem: KernelProblem, point: np.ndarray, run: Run) -> dict[str, Any]:
+    """The point where the problem stands, with its values afresh."""
+    b = float(point[-1])
+    at = problem.at(point)
+    run.settle(at.objective, problem.value_of(run.alpha, at))
+    return {"w": None, "beta": point[:-1].copy(), "b": b, "margins": problem.f + b}
+
+
+def sparsest_kernel(problem: KernelProblem, beta: np.ndarray, b: float, run: Run) -> np.ndarray:
+    """β with as many exact zeros as the tolerance allows; the problem then stands there."""
+    size = np.abs(beta)
+    zeros = [run.alpha == 0.0, *(size <= share * size.max(initial=0.0) for share in SMALL)]
+    for zero in zeros:
+        sparser = np.where(zero, 0.0, beta)
+        problem.stand(sparser)
+        if _is_good_enough(problem.at(np.append(sparser, b)).objective, run):
+            return sparser
+    problem.stand(beta)
+    return beta
+
+
+def _is_good_enough(objective: float, run: Run) -> bool:
+    """Whether this P is no worse than the best, or is within the tolerance."""
+    return objective <= run.objective or objective - run.dual <= run.settings.tol * objective

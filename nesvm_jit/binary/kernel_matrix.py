@@ -91,13 +91,15 @@ def finer_rows(X: Matrix, settings: Settings, part: np.ndarray | None) -> Kernel
     return KernelRows(narrowed(X)[0][0], spec, budget_bytes(settings.cache_mb))
 
 
-def precision(X: Matrix, settings: Settings, spec: Spec) -> tuple[Any, float]:
+def precision(
+    X: Matrix, settings: Settings, spec: Spec, rounding: float = ROUNDING
+) -> tuple[Any, float]:
     """float32 for kernel values whose rounding is far below the tolerance, else float64, and the
     error of an entry. P feels it C times as much as it feels the losses."""
     reach = reach_of(X, spec, centre_of(X, spec))
     errors = {dtype: entry_error(X, spec, dtype, reach) for dtype in (np.float32, np.float64)}
     in_pairs = settings.model == "csvm" and settings.solver in ("auto", "coordinate")
-    small = errors[np.float32] * max(1.0, settings.C) <= ROUNDING * settings.tol
+    small = errors[np.float32] * max(1.0, settings.C) <= rounding * settings.tol
     dtype = np.float32 if spec.kind == RBF and in_pairs and small else np.float64
     return dtype, errors[dtype]
 

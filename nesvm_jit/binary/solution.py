@@ -1,6 +1,7 @@
 """What a solved problem is: the machine, and how far it can be from the best one."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -30,7 +31,7 @@ class Solution:
     margins: np.ndarray  # x_i·w + b of every training row
     history: dict[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """Xw + b, of a linear machine."""
         if self.w is None:
             raise InputError(

@@ -19,7 +19,7 @@ from ..problems.streamed import Streamed
 from ..settings import Settings
 from .costs import costs
 from .kernel import solve_kernel
-from .linear import solve_linear, solve_problem
+from .linear import linear_problem, solve_problem, with_all_features
 from .solution import Solution
 from .start import Start
 
@@ -80,15 +80,18 @@ def solve_checked(
 ) -> Solution:
     """`solve` for data that have been checked, with the cost of every row."""
     start = start or Start()
+    if settings.approx is not None:
+        raise InputError("approx is for `train`, which keeps the landmarks")
     with one_blas_thread():
-        if settings.approx is not None:
-            raise InputError("approx is for `train`, which keeps the landmarks")
         if isinstance(X, OnDisk):
             shard = Shard(Streamed(X), y, c, MODELS[settings.model](), settings.bias)
             return solve_problem(LinearProblem(shard), settings, start)
-        if settings.kernel == "linear":
-            return solve_linear(X, y, c, settings, start)
-        return solve_kernel(X, y, c, settings)
+        if settings.kernel != "linear":
+            return solve_kernel(X, y, c, settings)
+        problem, kept = linear_problem(X, y, c, settings)
+        p = shape(X)[1]
+        found = solve_problem(problem, settings, start.of_features(kept, p))
+        return with_all_features(found, kept, p)
 
 
 # ---------------------------------------------------------------- the public edge

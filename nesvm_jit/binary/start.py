@@ -9,7 +9,7 @@ from ..checkpoint.checkpoint import Slot
 from ..errors import InputError
 from ..matrix.checks import as_number, as_vector
 
-FARTHEST = 1e50  # of an entry of w⁰ or w⋆
+FARTHEST = 1e50  # that an entry of w⁰ or w⋆ may be from zero: squares of margins stay numbers
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,10 @@ class Start:
     alpha0: Any = None
     slot: Slot | None = None
 
-    def of_features(self, kept: np.ndarray, p: int) -> "Start":
-        """The same start for some of the p features."""
+    def of_features(self, kept: np.ndarray | None, p: int) -> "Start":
+        """The same start for some of the p features; None are all."""
+        if kept is None:
+            return self
         w0, w_star = (
             None if w is None else as_vector(name, w, p)[kept]
             for name, w in (("w0", self.w0), ("w_star", self.w_star))
@@ -41,7 +43,7 @@ class Start:
         )
 
 
-def _point(name: str, w, b: float, p: int, bias: bool) -> np.ndarray:
+def _point(name: str, w: Any, b: float, p: int, bias: bool) -> np.ndarray:
     """[w; b], zero by default."""
     w = as_vector(name, 0.0 if w is None else w, p)
     if max(np.abs(w).max(initial=0.0), abs(b)) > FARTHEST:

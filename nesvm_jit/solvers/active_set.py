@@ -6,6 +6,9 @@ conjugate gradients where A is large, and the columns A of K.
 """
 
 import itertools
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -14,12 +17,16 @@ from ..numerics.cholesky import solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
 
-LARGEST = 3000  # rows of a factorisation
-FORCING = 1e-3  # of the residual is left by conjugate gradients
-MOST_ROUNDS = 200
+LARGEST = 3000  # rows of A up to which K_AA is factorised
+FORCING = 1e-3  # share of the residual that conjugate gradients may leave
+MOST_PRODUCTS = 200  # with K, after which conjugate gradients end with what they have
+
+Solve = Callable[[SmoothedKernel, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
-def active_set_direction(walk: KernelWalk, gradient: np.ndarray) -> np.ndarray:
+def active_set_direction(
+    walk: KernelWalk, gradient: np.ndarray, largest: int = LARGEST, forcing: float = FORCING
+) -> np.ndarray:
     """−H⁻¹g, or near it."""
     problem = walk.problem
     n = problem.n_rows
@@ -30,7 +37,7 @@ def active_set_direction(walk: KernelWalk, gradient: np.ndarray) -> np.ndarray:
             step[-1] = -gradient[-1] / problem.bias_curvature(walk.at.smoothing)
         return step
     right = -gradient[n : 2 * n][A]
-    solve = _factorised if len(A) <= LARGEST else _iterated
+    solve: Solve = _factorised if len(A) <= largest else partial(_iterated, forcing=forcing)
     if problem.bias:
         z, level = solve(problem, A, 1.0 / W, np.stack([right, np.ones(len(A))]))
         step[-1] = (-gradient[-1] - z.sum()) / level.sum()
@@ -44,24 +51,28 @@ def active_set_direction(walk: KernelWalk, gradient: np.ndarray) -> np.ndarray:
     return step
 
 
-def _factorised(problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.ndarray):
+def _factorised(
+    problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.ndarray
+) -> np.ndarray:
     """(K_AA + ridge)⁻¹ of each right side; the diagonal is raised until it can be factorised."""
     M = problem.kernel.rows.block(A)
     diagonal = np.einsum("ii->i", M)
     diagonal += ridge
     base = diagonal.copy()
 
-    def factorise(M: np.ndarray):
+    def factorise(M: np.ndarray) -> Any:
         return cho_factor(M.T, lower=True, check_finite=False)
 
-    def solve(factor):
+    def solve(factor: Any) -> np.ndarray:
         return cho_solve(factor, R.T, check_finite=False).T
 
     found = solve_ridged(M, factorise, solve)
     return R / base if found is None else found
 
 
-def _iterated(problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.ndarray):
+def _iterated(
+    problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.ndarray, forcing: float
+) -> np.ndarray:
     """The same by conjugate gradients, preconditioned with the diagonal."""
     rows, n = problem.kernel.rows, problem.n_rows
     scale = 1.0 / (rows.diagonal()[A] + ridge)
@@ -71,8 +82,10 @@ def _iterated(problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.n
         wide[:, A] = D
         return rows.times(*wide)[:, A] + ridge * D
 
-    S, enough = np.zeros_like(R), FORCING**2 * (scale * R * R).sum(axis=1)
-    for found in itertools.islice(conjugate_gradients(apply, R, lambda R: scale * R), MOST_ROUNDS):
+    S, enough = np.zeros_like(R), forcing**2 * (scale * R * R).sum(axis=1)
+    for found in itertools.islice(
+        conjugate_gradients(apply, R, lambda R: scale * R), MOST_PRODUCTS
+    ):
         S = found.S
         if (found.rest <= enough).all():
             break

@@ -4,20 +4,25 @@ Decisions rest on shape, model and the gaps seen, never on clocks or threads: a 
 answer.
 """
 
+from typing import Any
+
+import numpy as np
+
 from ..matrix.rows import Size
-from ..models.base import Smoothing
 from ..problems.blocks import Blocks
+from ..problems.linear import LinearProblem
+from . import coordinate, newton
 from .directions import WIDEST
+from .run import Run
+from .starts import smoothing_from
 
-FEW_CELLS = 50_000  # of X: below, any start costs more than it saves
-NEWTON_STEPS = 8  # about as many as are left where coordinate steps stall
-BLAS = 16.0  # products while one is added to a sparse place
-ACTIVE = 0.5  # of the rows bend F_μ in an average step
-FAR, NEAR = 1.0, 0.25  # μ to go on from a dual point whose gap is above or below ...
-FAR_OFF = 0.3
+FEW_CELLS = 50_000  # of X, up to which coordinate steps before Newton's cost more than they save
+NEWTON_STEPS = 8  # Newton steps that are left about where coordinate steps become slow
+BLAS = 16.0  # products that a dense matrix product makes while one is added to a sparse place
+ACTIVE = 0.5  # share of the rows that bend F_μ in an average step
 
 
-def choose(data: Blocks, model: str, warm: bool) -> tuple[str, str]:
+def choose(data: Blocks, model: str, warm: bool, few_cells: int = FEW_CELLS) -> tuple[str, str]:
     """The engine for a linear problem, started warm or cold, and the reason for it."""
     p = data.size.cols
     if p > WIDEST and model == "lpsvm":
@@ -26,7 +31,7 @@ def choose(data: Blocks, model: str, warm: bool) -> tuple[str, str]:
         return "newton", "the rows are not in memory, and newton takes the fewest passes"
     if p > WIDEST:
         return "coordinate", f"{p} features are too many for a Hessian, so row by row"
-    if model == "csvm" and not warm and data.size.cells > FEW_CELLS:
+    if model == "csvm" and not warm and data.size.cells > few_cells:
         return "chain", ""
     return "newton", f"{p} features are few enough to factorise the Hessian"
 
@@ -39,7 +44,25 @@ def patience(size: Size) -> float:
     return NEWTON_STEPS * step / (4.0 * max(cells, 1.0))  # a row at random costs twice its pass
 
 
-def smoothing_from(gap: float) -> Smoothing:
-    """Where Newton's steps go on from a dual point of this gap."""
-    mu = FAR if gap > FAR_OFF else NEAR
-    return Smoothing(mu, mu)
+def begin_chain(
+    problem: LinearProblem, run: Run, v0: np.ndarray, centre: np.ndarray, alpha0: Any
+) -> coordinate.State:
+    """Coordinate steps that Newton's may take over from."""
+    run.engine, run.why = "coordinate", "epochs of coordinate steps sufficed"
+    state = coordinate.begin(problem, run, v0, centre, alpha0)
+    state.patience = patience(problem.shard.data.size)
+    return state
+
+
+def hand_over(problem: LinearProblem, run: Run, state: Any) -> newton.State | None:
+    """Newton's steps from the dual point that coordinate steps have found when they became slow;
+    None after any other end of an engine."""
+    chained = isinstance(state, coordinate.State) and np.isfinite(state.patience)
+    at = run.latest
+    if run.done or not chained or at is None:
+        return None
+    epochs = f"{run.iterations} {'epoch' if run.iterations == 1 else 'epochs'}"
+    gap = f"{state.gap:.0e} then"
+    run.engine = "newton"
+    run.why = f"after {epochs} of coordinate steps the gap, {gap}, fell too slowly"
+    return newton.begin(problem, at.point, smoothing_from(state.gap), at.alpha, margins=at.margins)

@@ -7,7 +7,6 @@ and pairwise which of them end at their bound: a6a at C = 1 then takes 5 rounds 
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -16,42 +15,45 @@ from ..problems.kernel import KernelProblem
 from ..problems.smoothed_kernel import SmoothedKernel
 from . import newton
 from .active_set import active_set_direction
-from .driver import always, drive, where_it_may_end
-from .pairwise import pairwise
+from .driver import drive, where_it_may_end
+from .pairwise import certify_in_pairs, pairwise
 from .run import Run
 
-FEW = 1000  # rows from which newton needs no level below
-FEW_IN_PAIRS = 2048  # pairwise
-SHARE = 4
-ROUGH = 0.03  # gap of a level that is only a start
-FIRST, NEXT = Smoothing(4.0, 4.0), Smoothing(0.25, 0.25)
+FEW = 1000  # rows up to which newton needs no level below
+FEW_IN_PAIRS = 2048  # rows up to which pairwise needs no level below
+SHARE = 4  # a level below has one row of each class where this one has so many
+ROUGH = 0.03  # the relative gap that a level is solved to at least, being only a start
+NEXT = Smoothing(0.25, 0.25)  # where newton goes on from the level below
 
 
 def newton_in_levels(
-    smooth: SmoothedKernel, run: Run, rng: np.random.Generator, moving: bool
+    smooth: SmoothedKernel, run: Run, rng: np.random.Generator, few: int = FEW
 ) -> None:
     """Newton steps on the problem, from those on a quarter of its rows where it has many."""
 
     def below(small: KernelProblem, small_run: Run) -> None:
-        newton_in_levels(SmoothedKernel(small, smooth.model), small_run, rng, moving)
+        newton_in_levels(SmoothedKernel(small, smooth.model), small_run, rng, few)
 
-    v0, start = np.zeros(smooth.n_variables), FIRST
+    v0, start, moving = np.zeros(smooth.n_variables), newton.FIRST, run.settings.moving_centre
     run.problem = smooth
-    if smooth.n_rows > FEW and not run.enter(smooth.at(v0, start)):
+    if smooth.n_rows > few and not run.enter(smooth.at(v0, start)):
         v0, start = smooth.start(*_below(smooth.kernel, run, rng, below)), NEXT
     # also where the run is over: what the level below has found is evaluated on all rows
-    steps = newton.newton(smooth, newton.begin(smooth, v0, start), active_set_direction, moving)
-    drive(steps, run, where_it_may_end(smooth), newton.PATIENCE)
+    state = newton.begin(smooth, v0, start)
+    steps = newton.newton(smooth, state, active_set_direction, moving is not False)
+    drive(steps, run, where_it_may_end, newton.PATIENCE)
 
 
-def pairwise_in_levels(problem: KernelProblem, run: Run, rng: np.random.Generator) -> None:
+def pairwise_in_levels(
+    problem: KernelProblem, run: Run, rng: np.random.Generator, few: int = FEW_IN_PAIRS
+) -> None:
     """Pairwise steps, from where a quarter of the rows says that bounds are reached."""
 
     def below(small: KernelProblem, small_run: Run) -> None:
-        pairwise_in_levels(small, small_run, rng)
+        pairwise_in_levels(small, small_run, rng, few)
 
     alpha0 = None
-    if problem.n_rows > FEW_IN_PAIRS and not run.enter(problem.current()):
+    if problem.n_rows > few and not run.enter(problem.current()):
         beta, b = _below(problem, run, rng, below)
         f, used = np.zeros(problem.n_rows), np.flatnonzero(beta)
         problem.rows.add(used, beta[used], f)
@@ -60,16 +62,8 @@ def pairwise_in_levels(problem: KernelProblem, run: Run, rng: np.random.Generato
 
 
 def run_in_pairs(problem: KernelProblem, alpha0: np.ndarray | None, run: Run) -> None:
-    """Pairwise steps from α⁰, every one of them certified. Where K is rounded, what that takes off
-    the bound depends on the rows that have a loss at the point: no bound outlives its point."""
-    forget = problem.rows.finer is not None
-
-    def certify(run: Run, at) -> bool:
-        if forget:
-            run.forget_bound(np.zeros(problem.n_rows))
-        return always(run, at)
-
-    drive(pairwise(problem, alpha0, run.limits.tol), run, certify)
+    """Pairwise steps from α⁰, every one of them certified."""
+    drive(pairwise(problem, alpha0, run.settings.tol), run, certify_in_pairs)
 
 
 def _below(
@@ -83,9 +77,9 @@ def _below(
     weight = max(float(problem.c[some].sum()), np.finfo(float).tiny)
     c = problem.c[some] * (float(problem.c.sum()) / weight)
     small = KernelProblem(problem.rows.subset(some), problem.y[some], c, problem.bias, problem.loss)
-    given = run.limits
-    rough = replace(given, tol=max(ROUGH, given.tol), time_limit=run.remaining())
-    small_run = Run(small, rough)
+    settings = run.settings
+    left = None if settings.time_limit is None else max(0.0, run.remaining())
+    small_run = Run(small, settings.derive(tol=max(ROUGH, settings.tol), time_limit=left))
     solve(small, small_run)
     run.take_over(small_run)
     beta, b = np.zeros(problem.n_rows), 0.0

@@ -10,15 +10,15 @@ from ..numerics.cholesky import solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.walk import Walk
 
-WIDEST = 2000  # columns of H: beyond, factorising costs more than it saves
-RIDGE = 1e-6  # of the largest entry on the diagonal
-FORCING = 0.05  # of ‖g‖ in the preconditioner's norm is left of the residual
-MOST_ROUNDS = 500
+WIDEST = 2000  # columns of H up to which it is factorised: beyond, that costs more than it saves
+RIDGE = 1e-6  # share of H's largest diagonal entry, added to H where it may be singular
+FORCING = 0.05  # share of ‖g‖, in the preconditioner's norm, that conjugate gradients may leave
+MOST_PRODUCTS = 500  # with H, after which conjugate gradients end with what they have
 
 
-def direction(walk: Walk, gradient: np.ndarray) -> np.ndarray:
+def direction(walk: Walk, gradient: np.ndarray, widest: int = WIDEST) -> np.ndarray:
     """−H⁻¹g, or near it."""
-    solve = factorised if walk.problem.n_variables <= WIDEST else iterated
+    solve = factorised if walk.problem.n_variables <= widest else iterated
     return solve(walk, gradient)
 
 
@@ -43,7 +43,7 @@ def factorised(walk: Walk, gradient: np.ndarray) -> np.ndarray:
 def iterated(walk: Walk, gradient: np.ndarray) -> np.ndarray:
     """d with Hd near −g by conjugate gradients, preconditioned with the diagonal of H.
 
-    Every d on the way is a direction of descent; near the end of the line few rounds suffice.
+    Every d on the way is a direction of descent; near the end few products suffice.
     """
     diagonal = walk.hessian_diagonal()
     ridge = 0.0
@@ -57,7 +57,7 @@ def iterated(walk: Walk, gradient: np.ndarray) -> np.ndarray:
         -gradient[None],
         lambda R: scale * R,
     )
-    for found in itertools.islice(products, MOST_ROUNDS):
+    for found in itertools.islice(products, MOST_PRODUCTS):
         d = found.S[0]
         if found.flat or found.rest[0] <= enough:
             break

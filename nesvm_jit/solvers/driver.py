@@ -6,15 +6,30 @@ taken up again in another process. Told that the run is over, it may hand in one
 """
 
 from collections.abc import Callable, Generator
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 from ..problems.evaluation import Evaluation
-from .run import Run, Smooth
+from .run import Run
 
 CHECK_EVERY = 10  # iterations between two dual points: with a bias each costs up to two passes
 
-Engine = Generator[Evaluation | None, bool | None, None]
+Steps = Generator[Evaluation | None, bool | None, None]
 Policy = Callable[[Run, Evaluation], bool]  # whether to make a dual point of an evaluation
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A solver of linear problems, as the table in engines.py has it."""
+
+    # (problem, run, v⁰, w⋆, α⁰ or None): the state that it starts with
+    begin: Callable[..., Any]
+    # (problem, run, fields of a state that was saved): this state
+    resume: Callable[[Any, Run, dict[str, Any]], Any]
+    # (problem, run, state): its loop
+    steps: Callable[[Any, Run, Any], Steps]
+    certify: Policy
+    patience: float = float("inf")  # iterations without a smaller gap, after which it ends
 
 
 class Saving(Protocol):
@@ -43,43 +58,40 @@ def always(run: Run, at: Evaluation) -> bool:
     return True
 
 
-def where_it_may_end(problem: Smooth) -> Policy:
+def where_it_may_end(run: Run, at: Evaluation) -> bool:
     """Certify where the bound may end the run, and now and then; always without a bias, where a
     dual point costs nothing."""
-
-    def worth(run: Run, at: Evaluation) -> bool:
-        near = at.objective - problem.estimate_bound(at) <= run.limits.tol * at.objective
-        return near or not problem.bias or now_and_then(run, at)
-
-    return worth
+    problem = run.problem
+    near = at.objective - problem.estimate_bound(at) <= run.settings.tol * at.objective
+    return near or not problem.bias or now_and_then(run, at)
 
 
 def drive(
-    engine: Engine,
+    steps: Steps,
     run: Run,
-    policy: Policy,
+    certify: Policy,
     patience: float = float("inf"),
     saving: Saving | None = None,
 ) -> None:
     """Run an engine to its end, to a limit, or until the gap has not become smaller for as many
     iterations as `patience` says."""
-    said: bool | None = None
+    ends: bool | None = None
     try:
         while run.idle < patience:
-            at = engine.send(said)
-            said = run.passed() if at is None else run.record(at, policy(run, at))
+            at = steps.send(ends)
+            ends = run.passed() if at is None else run.record(at, certify(run, at))
             if saving is not None and run.status in ("", "interrupted"):
-                said = _pause(run, saving)
-            if said and at is None:
-                last = engine.send(True)
+                ends = _pause(run, saving)
+            if ends and at is None:
+                last = steps.send(True)
                 if last is not None:
                     run.enter(last)
-            if said:
+            if ends:
                 return
     except StopIteration:
         return
     finally:
-        engine.close()
+        steps.close()
 
 
 def _pause(run: Run, saving: Saving) -> bool:

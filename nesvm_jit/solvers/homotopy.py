@@ -1,26 +1,32 @@
-"""Algorithm 2 of the paper: NESVM for a falling μ, each from the solution before, as printed."""
+"""Algorithm 2 of the paper (homotopy NESVM): Algorithm 1 for a falling μ, as printed."""
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from ..models.base import Smoothing
-from .driver import Engine
-from .nesvm import State, nesvm
-from .run import Smooth
+from .driver import Steps
+from .nesvm import State as Stage
+from .nesvm import nesvm
+from .run import Smooth, scaled
 
 
-def homotopy(problem: Smooth, s: State, mu_end: float, epsilon: float, kind: str) -> Engine:
-    """NESVM at μ⁰, μ⁰/2, μ⁰/3, … down to μ*; L_μ is of this kind. The solution is in s.w."""
-    last = min(1.0, mu_end / s.start.loss)
+@dataclass
+class State(Stage):
+    """Algorithm 1 within Algorithm 2."""
+
+    t: int = 0
+
+
+def homotopy(problem: Smooth, s: State, mu: Smoothing, mu_end: float, epsilon: float) -> Steps:
+    """NESVM from μ⁰ to μ*, each from the solution before; w^t is in s.w. The μ* is that of the
+    loss: the penalty's falls in proportion. Where μ⁰/(t+1) would pass μ*, the last μ is μ*."""
+    last = min(1.0, mu_end / mu.loss)
     while True:
         yield from nesvm(problem, s, epsilon)  # Step 1
-        if s.share <= last or not problem.model.smoothed:
+        if 1 / (s.t + 1) <= last or not problem.model.smoothed:  # until μ^t ≤ μ*
             return
-        s.t += 1
-        lower(problem, s, max(1.0 / (s.t + 1), last), kind)  # Step 2: μ^t = μ⁰/(t + 1)
-
-
-def lower(problem: Smooth, s: State, share: float, kind: str) -> None:
-    """Begin Algorithm 1 again at w with a smaller μ and its L_μ; the prox-centre stays."""
-    s.share, s.smoothing = share, Smoothing(*(share * mu for mu in s.start))
-    s.L = problem.lipschitz(kind, s.smoothing)
-    s.history, s.F, s.k, s.settled = np.zeros_like(s.w), np.inf, 0, False
+        s.t += 1  # Step 2, eq. 33
+        s.smoothing = scaled(mu, max(1 / (s.t + 1), last))  # μ^t = μ⁰/(t+1)
+        s.L = problem.lipschitz("paper", s.smoothing)
+        s.history, s.F, s.k, s.settled = np.zeros_like(s.w), np.inf, 0, False

@@ -2,7 +2,7 @@
 fits into memory, else by conjugate gradients over its rows."""
 
 import itertools
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -11,13 +11,15 @@ from scipy.linalg.blas import dsymv
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
-from .driver import Engine
+from .driver import Steps
 
-REFINEMENTS = 4
-RANK = 256  # of the preconditioner
+REFINEMENTS = 4  # of a solution by a factorisation: more change nothing but rounding
+RANK = 256  # of the preconditioner of conjugate gradients, at most
+NO_PIVOT = 1e-10  # share of a diagonal entry of K: what is smaller after elimination is rounding
+MOST_PRODUCTS = 10  # with K for each of its rows, after which conjugate gradients end
 
 
-def least_squares(problem: KernelProblem, budget_bytes: float) -> Engine:
+def least_squares(problem: KernelProblem, budget_bytes: float) -> Steps:
     """Solve the equations; every refinement or iteration is evaluated."""
     used = np.flatnonzero(problem.c > 0.0)
     factorised = False
@@ -63,7 +65,7 @@ def _direct(problem: KernelProblem, used: np.ndarray) -> Generator[Evaluation, b
     return True
 
 
-def _conjugate_gradients(problem: KernelProblem, used: np.ndarray, budget_bytes: float) -> Engine:
+def _conjugate_gradients(problem: KernelProblem, used: np.ndarray, budget_bytes: float) -> Steps:
     """Au = y and, with a bias, Av = 1, side by side: they share every pass over K; β = u − bv."""
     n = problem.n_rows
     ridge, on = np.zeros(n), np.zeros(n)
@@ -76,7 +78,7 @@ def _conjugate_gradients(problem: KernelProblem, used: np.ndarray, budget_bytes:
         KD[:] = problem.rows.times(*D)
         return KD * on + ridge * D
 
-    for S, t, _, _ in itertools.islice(conjugate_gradients(apply, R, solve), 10 * n):
+    for S, t, _, _ in itertools.islice(conjugate_gradients(apply, R, solve), MOST_PRODUCTS * n):
         F += t * KD
         b = S[0].sum() / S[1].sum() if problem.bias else 0.0
         weights = np.array([1.0, -b])[: len(S)]
@@ -84,7 +86,9 @@ def _conjugate_gradients(problem: KernelProblem, used: np.ndarray, budget_bytes:
         yield problem.current()
 
 
-def _preconditioner(problem: KernelProblem, used: np.ndarray, ridge: np.ndarray, rank: int):
+def _preconditioner(
+    problem: KernelProblem, used: np.ndarray, ridge: np.ndarray, rank: int
+) -> Callable[[np.ndarray], np.ndarray]:
     """x ↦ (LLᵀ + diag(1/(2c)))⁻¹x, L a partial Cholesky factor of K by the largest pivots."""
     n = problem.n_rows
     left = np.zeros(n)
@@ -93,7 +97,7 @@ def _preconditioner(problem: KernelProblem, used: np.ndarray, ridge: np.ndarray,
     k = 0
     while k < rank:
         i = int(left.argmax())
-        if not left[i] > 1e-10 * problem.rows.diagonal()[i]:
+        if not left[i] > NO_PIVOT * problem.rows.diagonal()[i]:
             break
         row = problem.rows.rows(np.array([i]))[0] - L[:k, i] @ L[:k]
         row[ridge == 0.0] = 0.0

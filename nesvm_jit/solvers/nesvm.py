@@ -1,11 +1,11 @@
-"""Algorithm 1 of the paper: Nesterov's method on the smoothed problem, as printed."""
+"""Algorithm 1 of the paper (NESVM): Nesterov's method on the smoothed problem, as printed."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from ..models.base import Smoothing
-from .driver import Engine
+from .driver import Steps
 from .run import Smooth
 
 
@@ -18,26 +18,17 @@ class State:
     smoothing: Smoothing  # μ
     L: float  # L_μ
     history: np.ndarray  # Σ_{i<k} (i+1)/2 · ∇F_μ(w^i)
-    start: Smoothing  # μ⁰ of Algorithm 2
     F: float = float("inf")  # F_μ(w^{k−1})
     k: int = 0
-    settled: bool = False  # whether the stopping rule holds
-    t: int = 0  # the stage of Algorithm 2
-    share: float = 1.0  # of μ^t in μ⁰ there
+    settled: bool = False  # whether |F_μ(w^k) − F_μ(w^{k−1})| < ε
 
 
-def begin(problem: Smooth, w0: np.ndarray, w_star: np.ndarray, mu: Smoothing, kind: str) -> State:
-    """The input of Algorithm 1: w⁰, w⋆, μ and L_μ."""
-    L = problem.lipschitz(kind, mu)
-    return State(w0.copy(), w_star.copy(), mu, L, np.zeros_like(w0), mu)
-
-
-def nesvm(problem: Smooth, s: State, epsilon: float) -> Engine:
-    """Minimise F_μ until |F_μ(w^{k+1}) − F_μ(w^k)| < ε; w^{k+1} is then in s.w."""
+def nesvm(problem: Smooth, s: State, epsilon: float) -> Steps:
+    """Minimise F_μ from w⁰; the solution w^{k+1} is in s.w at the end."""
     while not s.settled:
         at = problem.at(s.w, s.smoothing)  # Steps 1 and 2: u, F_μ(w^k), ∇F_μ(w^k)
         F, g = at.value, at.gradient
-        s.settled = abs(F - s.F) < epsilon
+        s.settled = abs(F - s.F) < epsilon  # until |F_μ(w^{k+1}) − F_μ(w^k)| < ε
         if not s.settled:
             s.history += (s.k + 1) / 2 * g
             y = s.w - g / s.L  # Step 3, eq. 22

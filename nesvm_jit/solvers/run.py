@@ -1,7 +1,7 @@
 """What a run has found so far: the best point and bound, the history, and whether it must end."""
 
+import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,22 +10,15 @@ import numpy as np
 from ..models.base import Model, Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
+from ..settings import Settings
 
 COLUMNS = ("round", "mu", "smoothed", "objective", "dual", "gap", "seconds", "passes")
 
 
-@dataclass
-class Limits:
-    """When to stop, whatever the solver's own rule says."""
-
-    tol: float = 1e-3
-    max_iter: int = 100_000
-    time_limit: float = float("inf")
-    callback: Callable[[dict], object] | None = None
-
-
 class Problem(Protocol):
     """What a run asks of the problem it watches."""
+
+    bias: bool
 
     @property
     def passes(self) -> float:
@@ -60,7 +53,6 @@ class Smooth(Problem, Protocol):
     """What the solvers that minimise F_μ ask of a problem, linear or with a kernel."""
 
     model: Model
-    bias: bool
 
     def inner(self, v: np.ndarray, other: np.ndarray) -> float:
         """The inner product that gradients are taken in."""
@@ -81,13 +73,18 @@ class Smooth(Problem, Protocol):
         """Begin steps at v, smoothed about α."""
 
 
+def scaled(smoothing: Smoothing, share: float) -> Smoothing:
+    """Both smoothing parameters times a number."""
+    return Smoothing(share * smoothing.penalty, share * smoothing.loss)
+
+
 @dataclass
 class Run:
-    """Watches the iterations of a solver on a problem."""
+    """Watches the iterations of a solver on a problem, within the limits of the settings."""
 
-    problem: Problem
-    limits: Limits
-    status: str = ""
+    problem: Any  # a Problem
+    settings: Settings
+    status: str = ""  # empty while it may go on
     engine: str = ""
     why: str = "asked for"  # this engine was chosen
     iterations: int = 0
@@ -97,7 +94,7 @@ class Run:
     objective: float = float("inf")
     dual: float = float("-inf")
     alpha: Any = None
-    rows: list[tuple] = field(default_factory=list)
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
     least_gap: float = float("inf")
     idle: int = 0  # iterations since the gap was last smaller than ever before
     started: float = field(default_factory=time.perf_counter)
@@ -105,7 +102,7 @@ class Run:
     @property
     def gap(self) -> float:
         """(P − D)/P of the best point and the best bound."""
-        if not np.isfinite(self.objective):
+        if not math.isfinite(self.objective):
             return float("inf")
         if self.objective <= 0.0:
             return 0.0
@@ -119,27 +116,41 @@ class Run:
     def record(self, at: Evaluation, certify: bool) -> bool:
         """Count an iteration that ends in an evaluation; True when the run must end."""
         self.iterations += 1
-        done = self.enter(at, certify)
-        self.least_gap, self.idle = (
-            (self.gap, 0) if self.gap < self.least_gap else (self.least_gap, self.idle + 1)
-        )
-        return done or self._limited()
+        gap = self._enter(at, certify)
+        if gap < self.least_gap:
+            self.least_gap, self.idle = gap, 0
+        else:
+            self.idle += 1
+        return bool(self.status) or self._limited(self.rows[-1])
 
     def passed(self) -> bool:
         """Count an iteration that nothing was evaluated in; True when the run must end."""
         self.iterations += 1
-        return self._limited()
+        if self.settings.callback is None:
+            return self._limited(())
+        at = self.latest
+        known = (0.0, np.nan, self.objective)
+        if at is not None:
+            known = (at.smoothing.loss, at.value, at.objective)
+        return self._limited(self._row(*known, self.gap))
 
-    def enter(self, at: Evaluation, certify: bool = True) -> bool:
-        """Take note of an evaluation in an iteration that is counted; True at the tolerance."""
+    def enter(self, at: Evaluation) -> bool:
+        """Take note of an evaluation, with its bound, in an iteration that is counted already or
+        in none; True at the tolerance."""
+        self._enter(at, certify=True)
+        return self.done
+
+    def _enter(self, at: Evaluation, certify: bool) -> float:
+        """The gap with this evaluation, which is a row of the history from now on."""
         self.latest = at
         self.note(at)
         if certify:
             self.certify(at)
-        self.rows.append(self._row(at.smoothing.loss, at.value, at.objective))
-        if self.gap <= self.limits.tol:
+        gap = self.gap
+        self.rows.append(self._row(at.smoothing.loss, at.value, at.objective, gap))
+        if gap <= self.settings.tol:
             self.status = "converged"
-        return self.done
+        return gap
 
     def note(self, at: Evaluation) -> None:
         """Keep the point if it is the best so far."""
@@ -152,9 +163,15 @@ class Run:
         if point.value > self.dual:
             self.dual, self.alpha = point.value, point.alpha
 
+    def measure_gap(self, at: Evaluation) -> float:
+        """The gap, with the dual point of this evaluation too."""
+        self.certify(at)
+        return self.gap
+
     def remaining(self) -> float:
         """Seconds left of the limit."""
-        return self.limits.time_limit - (time.perf_counter() - self.started)
+        limit = self.settings.time_limit
+        return math.inf if limit is None else limit - (time.perf_counter() - self.started)
 
     def take_over(self, below: "Run") -> None:
         """Count the iterations of a run that prepared this one, and end as it was ended."""
@@ -195,19 +212,18 @@ class Run:
         columns = {name: table[:, j] for j, name in enumerate(COLUMNS)}
         return columns | {"round": columns["round"].astype(np.int64)}
 
-    def _row(self, mu: float, value: float, objective: float) -> tuple:
+    def _row(self, mu: float, value: float, objective: float, gap: float) -> tuple[Any, ...]:
         seconds = time.perf_counter() - self.started
-        bounds = (objective, self.dual, self.gap)
+        bounds = (objective, self.dual, gap)
         return (self.iterations, mu, value, *bounds, seconds, self.problem.passes)
 
-    def _limited(self) -> bool:
-        at = self.latest
-        known = (0.0, np.nan) if at is None else (at.smoothing.loss, at.value)
-        row = self._row(*known, self.objective if at is None else at.objective)
-        if self.limits.callback and self.limits.callback(dict(zip(COLUMNS, row, strict=True))):
+    def _limited(self, row: tuple[Any, ...]) -> bool:
+        """Whether the callback, told this row, or a limit ends the run."""
+        settings = self.settings
+        if settings.callback and settings.callback(dict(zip(COLUMNS, row, strict=True))):
             self.status = "interrupted"
-        elif self.iterations >= self.limits.max_iter:
+        elif self.iterations >= settings.max_iter:
             self.status = "iteration_limit"
-        elif self.remaining() <= 0.0:
+        elif settings.time_limit is not None and self.remaining() <= 0.0:
             self.status = "time_limit"
-        return self.done
+        return bool(self.status)
