@@ -4,10 +4,11 @@ Importing the package imports no numba: public names are loaded when first used.
 """
 
 import importlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
+# The public names and the modules they are loaded from.
 _HOME = {
     "FormatError": ".errors",
     "InputError": ".errors",
@@ -33,53 +34,34 @@ _HOME = {
     "write_libsvm": ".files.libsvm.writer",
 }
 
-__all__ = [
-    "NESVC",
-    "FormatError",
-    "InputError",
-    "Machine",
-    "NesvmError",
-    "PathResult",
-    "Settings",
-    "Solution",
-    "__version__",
-    "convert",
-    "cross_validate",
-    "distributed",
-    "get_threads",
-    "kernels",
-    "libsvm_blocks",
-    "load_model",
-    "open_matrix",
-    "path",
-    "read_libsvm",
-    "set_threads",
-    "solve",
-    "train",
-    "write_libsvm",
-]
+__all__ = ["__version__", *_HOME]
 
-if TYPE_CHECKING:
-    from . import distributed, kernels
-    from .binary.solution import Solution
-    from .binary.solve import solve
-    from .errors import FormatError, InputError, NesvmError
-    from .estimator import NESVC
-    from .files.libsvm.reader import read_libsvm
-    from .files.libsvm.stream import libsvm_blocks
-    from .files.libsvm.writer import write_libsvm
-    from .files.ondisk.convert import convert
-    from .files.ondisk.matrix import open_matrix
-    from .jit import get_threads, set_threads
-    from .machine.crossval import cross_validate
-    from .machine.machine import Machine, load_model
-    from .machine.train import train
-    from .selection.path import path
-    from .selection.result import PathResult
-    from .settings import Settings
+if TYPE_CHECKING:  # the names of the table, for type checkers and editors
+    from . import distributed as distributed
+    from . import kernels as kernels
+    from .binary.solution import Solution as Solution
+    from .binary.solve import solve as solve
+    from .errors import FormatError as FormatError
+    from .errors import InputError as InputError
+    from .errors import NesvmError as NesvmError
+    from .estimator import NESVC as NESVC
+    from .files.libsvm.reader import read_libsvm as read_libsvm
+    from .files.libsvm.stream import libsvm_blocks as libsvm_blocks
+    from .files.libsvm.writer import write_libsvm as write_libsvm
+    from .files.ondisk.convert import convert as convert
+    from .files.ondisk.matrix import open_matrix as open_matrix
+    from .jit import get_threads as get_threads
+    from .jit import set_threads as set_threads
+    from .machine.crossval import cross_validate as cross_validate
+    from .machine.machine import Machine as Machine
+    from .machine.machine import load_model as load_model
+    from .machine.train import train as train
+    from .selection.path import path as path
+    from .selection.result import PathResult as PathResult
+    from .settings import Settings as Settings
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module = importlib.import_module(_HOME[name], __name__)
@@ -88,5 +70,5 @@ def __getattr__(name: str):
     return value
 
 
-def __dir__():
+def __dir__() -> list[str]:
     return sorted(__all__)

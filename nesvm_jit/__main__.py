@@ -3,7 +3,7 @@
 import sys
 
 
-def main():
+def main() -> None:
     """Run the command; Ctrl-C while it is still being imported ends it as any later one does."""
     try:
         from .cli import main as run

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from typing import Any, NoReturn
 
 import click
 
@@ -21,7 +22,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 class Commands(click.Group):
     """A group that leaves one line behind at Ctrl-C, where click would add an empty one."""
 
-    def invoke(self, ctx):
+    def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as e:
@@ -32,7 +33,7 @@ class Commands(click.Group):
 
 @click.group(cls=Commands, context_settings=CONTEXT)
 @click.version_option(__version__, prog_name="nesvm-jit")
-def command():
+def command() -> None:
     """Support vector machines with certified accuracy, compiled by Numba.
 
     \b
@@ -47,7 +48,7 @@ for _command in (train, predict, path, info, convert, warmup, completion):
     command.add_command(_command)
 
 
-def main():
+def main() -> None:
     """Run the command; an error of the user's is one line on standard error, never a traceback."""
     _usable_streams()
     try:
@@ -84,7 +85,7 @@ def _usable_streams() -> None:
         reconfigure(errors="backslashreplace")
 
 
-def fail(message: str, code: int) -> None:
+def fail(message: str, code: int) -> NoReturn:
     """End with one line on standard error."""
     line = " ".join(message.split())
     print(f"nesvm-jit: {line}", file=sys.stderr)

@@ -18,7 +18,7 @@ from ..matrix.checks import as_matrix
 from ..problems.kernel_rows import KernelRows
 
 
-def matrices() -> dict[str, object]:
+def matrices() -> dict[str, Any]:
     """A small matrix of each kind that is compiled ahead."""
     dense = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5], [3.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     return {
@@ -29,7 +29,7 @@ def matrices() -> dict[str, object]:
     }
 
 
-def calls(X) -> dict[str, Callable]:
+def calls(X: Any) -> dict[str, Callable[[], Any]]:
     """Every kernel that reads a matrix, by name, ready to run on X."""
     n, p = X.shape
     a, w = np.arange(float(n)), np.ones(p)
@@ -48,7 +48,7 @@ def calls(X) -> dict[str, Callable]:
     }
 
 
-def steps() -> Iterator[tuple[str, Callable]]:
+def steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     """(name, call) of everything there is to compile, for small data and for large."""
     for dtype in (np.float64, np.float32):
         yield f"read_libsvm, {np.dtype(dtype)}", partial(_both, partial(_read, dtype))
@@ -68,11 +68,11 @@ def steps() -> Iterator[tuple[str, Callable]]:
     yield "model files", _read_model
 
 
-def _read(dtype) -> None:
+def _read(dtype: Any) -> None:
     read_libsvm(io.BytesIO(b"1 1:2\n"), dtype=dtype)
 
 
-def _kernel_rows(X) -> None:
+def _kernel_rows(X: Any) -> None:
     """Rows, some of them twice, and a block that is partly there."""
     spec = as_spec("rbf", None, 0.0, 3, X.shape[1])
     rows = KernelRows(as_matrix(X), spec, budget_bytes=1e6)
@@ -93,7 +93,7 @@ def _read_model() -> None:
     _parse_rows(text, 0, 0, np.zeros((1, 1)), *cells)
 
 
-def _both(call: Callable) -> None:
+def _both(call: Callable[[], Any]) -> None:
     """Run `call` as on small data, then as on large."""
     with jit.serial_kernels():
         call()

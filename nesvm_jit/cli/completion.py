@@ -7,7 +7,7 @@ from click.shell_completion import get_completion_class
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 @click.pass_context
-def completion(ctx, shell):
+def completion(ctx: click.Context, shell: str) -> None:
     """Print the script that teaches a shell to complete commands, options and their values.
 
     \b
