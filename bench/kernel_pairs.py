@@ -11,16 +11,17 @@ from typing import NamedTuple
 import numpy as np
 from nesvm_jit.jit import chunk_count
 from nesvm_jit.kernels import gram
-from nesvm_jit.kernels.hessian import _hessian, _hessian_times, hessian_parts, hessian_rooms
-from nesvm_jit.kernels.projection import _project_hinge, _project_l1
+from nesvm_jit.kernels.hessian import _hessian, _hessian_times, hessian_partials, hessian_workspaces
+from nesvm_jit.kernels.loss import HINGE, _project_hinge, _project_l1
+from nesvm_jit.kernels.public import as_row_data
 from nesvm_jit.kernels.sums import (
     _accumulate,
     _accumulate_change,
     _margins,
     _row_norms,
-    row_sums,
+    row_partials,
 )
-from nesvm_jit.kernels.sweep import HINGE, _sweep, as_rows, sweep_work
+from nesvm_jit.kernels.sweep import _sweep, sweep_workspace
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import size_of
 from scipy.sparse import issparse
@@ -72,8 +73,8 @@ def pass_pairs(X, w, y, u):
     changed = np.random.default_rng(2).random(n) < CHANGED
     old, d = np.where(changed, u + 0.5, u), (u > 0).astype(float)
     M, chunks = as_matrix(X), chunk_count(n, 1)
-    parts, work = row_sums(size_of(M)), sweep_work(size_of(M))
-    rows = as_rows(y, 1.0, 1.0, n)
+    parts, work = row_partials(size_of(M)), sweep_workspace(size_of(M))
+    rows = as_row_data(y, 1.0, 1.0, n)
     f, f2, g, h = np.zeros(n), np.zeros(n), np.zeros(p), np.zeros(p)
     w1, y1, u1, old1, d1 = (v.astype(kind) for v in (w, y, u, old, d))
     ones, h1 = np.ones(n, kind), np.zeros(p, kind)
@@ -138,7 +139,9 @@ def hessian_pair(X, u):
     M, p = as_matrix(X), X.shape[1]
     d = np.random.default_rng(4).uniform(0.5, 1.5, len(u)) * (u > 0)
     d1, H = d.astype(X.dtype), np.zeros((p, p))
-    ours = into(H, _hessian, M, d, hessian_parts(size_of(M)), hessian_rooms(size_of(M)), False, H)
+    ours = into(
+        H, _hessian, M, d, hessian_partials(size_of(M)), hessian_workspaces(size_of(M)), False, H
+    )
     size = bytes_of(X) * (d > 0).mean()
     return Pair("hessian", size, ours, lambda: rivals.hessian(X, d1))
 

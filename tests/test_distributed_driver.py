@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from nesvm_jit import FormatError, NesvmError, get_threads, set_threads
 from nesvm_jit.jit import most_threads
-from nesvm_jit.kernels.sweep import Rows as RowData
+from nesvm_jit.kernels.loss import RowData
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import Size
 from nesvm_jit.models import MODELS

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.kernels.coordinate import _shuffle
-from nesvm_jit.kernels.gram import as_spec
-from nesvm_jit.kernels.sweep import HINGE, SQUARE
+from nesvm_jit.kernels.loss import HINGE, SQUARE
+from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.certificate import DualPoint

@@ -21,7 +21,7 @@ from nesvm_jit.jit import cache as codecache
 PROJECT = """
 import numpy as np
 from nesvm_jit import kernels
-from nesvm_jit.kernels.projection import _project_l1 as k
+from nesvm_jit.kernels.loss import _project_l1 as k
 print(kernels.project_l1(np.array([-9.0, 0.25, 9.0]), 0.5).tolist())
 print(sum(k.serial.stats.cache_hits.values()), sum(k.serial.stats.cache_misses.values()))
 """
@@ -110,7 +110,7 @@ def test_an_edited_helper_in_another_file_is_never_run_from_the_cache(cache, tmp
 
 DAMAGES = """
 from nesvm_jit.jit import cache as codecache
-from nesvm_jit.kernels.projection import _project_l1
+from nesvm_jit.kernels.loss import _project_l1
 kernel = _project_l1.serial
 (file,) = codecache.cache_folders()[0].glob("*.nsc")
 good, signature = file.read_bytes(), kernel.signatures[0]
@@ -187,7 +187,7 @@ def test_small_data_do_not_wake_other_threads(monkeypatch):
     def refuse(*_):
         raise AssertionError
 
-    kernel = sys.modules["nesvm_jit.kernels.projection"]._project_l1
+    kernel = sys.modules["nesvm_jit.kernels.loss"]._project_l1
     monkeypatch.setattr(kernel, "parallel", refuse)
     monkeypatch.setattr(jit.threads, "crowd", jit.threads._Crowd())
     assert kernels.project_l1(np.ones(100)).all()

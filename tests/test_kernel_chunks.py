@@ -14,21 +14,19 @@ from nesvm_jit.kernels.hessian import (
     _hessian,
     _hessian_diagonal,
     _hessian_times,
-    hessian_parts,
-    hessian_rooms,
+    hessian_partials,
+    hessian_workspaces,
 )
-from nesvm_jit.kernels.projection import _project_hinge, _project_l1, require_scale
-from nesvm_jit.kernels.sweep import (
+from nesvm_jit.kernels.loss import (
     HINGE,
     SQUARE,
-    Rows,
-    Work,
-    _sweep,
-    _sweep_parts,
-    as_rows,
+    RowData,
+    _project_hinge,
+    _project_l1,
     loss_code,
-    sweep_work,
 )
+from nesvm_jit.kernels.public import as_row_data, require_scale
+from nesvm_jit.kernels.sweep import Workspace, _sweep, _sweep_partials, sweep_workspace
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import Size, row_slice, size_of
 from scipy.sparse import csr_matrix
@@ -111,18 +109,18 @@ def test_no_two_partial_sums_share_a_line_of_the_cache(cells, padded):
     ],
 )
 def test_partial_sums_cost_less_to_add_up_than_to_make(size, chunks):
-    assert sums.row_sums(size).shape == (chunks, -(-size.cols // 8) * 8 + 8)
+    assert sums.row_partials(size).shape == (chunks, -(-size.cols // 8) * 8 + 8)
 
 
 def test_room_for_a_hessian_is_a_panel_its_transpose_and_a_tile():
-    assert hessian_parts(Size(1000, 10, 10**4, 80)).shape == (4, 112)
-    assert hessian_parts(Size(10**5, 100, 10**7, 800)).shape == (13, 10008)
-    assert hessian_rooms(Size(1000, 10, 10**4, 80)).shape == (4, 1034 * 10)
-    assert hessian_rooms(Size(10**5, 100, 10**7, 800)).shape == (13, 1124 * 100)
-    small = hessian_rooms(Size(10**5, 300, 1, 1), np.float32)
+    assert hessian_partials(Size(1000, 10, 10**4, 80)).shape == (4, 112)
+    assert hessian_partials(Size(10**5, 100, 10**7, 800)).shape == (13, 10008)
+    assert hessian_workspaces(Size(1000, 10, 10**4, 80)).shape == (4, 1034 * 10)
+    assert hessian_workspaces(Size(10**5, 100, 10**7, 800)).shape == (13, 1124 * 100)
+    small = hessian_workspaces(Size(10**5, 300, 1, 1), np.float32)
     assert small.shape == (2, (1024 + 256) * 300)
     assert small.dtype == np.float32
-    assert hessian_rooms(Size(1, 2, 2, 16)).dtype == np.float64
+    assert hessian_workspaces(Size(1, 2, 2, 16)).dtype == np.float64
 
 
 @pytest.mark.parametrize(
@@ -130,10 +128,10 @@ def test_room_for_a_hessian_is_a_panel_its_transpose_and_a_tile():
     [(0, 64), (1, 64), (256, 64), (260, 63), (2**13, 2), (2**14, 1), (2**14 + 1, 1), (2**20, 1)],
 )
 def test_as_many_rows_at_once_as_fit_a_fast_cache(row_bytes, at_once):
-    work = sweep_work(Size(1000, 5, 5000, row_bytes))
+    work = sweep_workspace(Size(1000, 5, 5000, row_bytes))
     assert work.at_once == at_once
     assert isinstance(work.at_once, int)
-    assert work.parts.shape == (4, 16)
+    assert work.partials.shape == (4, 16)
     assert work.scalars.shape == (4, 16)
 
 
@@ -261,8 +259,8 @@ S = np.array([1.0, 0.5, 2.0, 4.0, 3.0, 1.0, 0.25])
 @pytest.mark.parametrize(("n_chunks", "at_once"), [(1, 1), (1, 64), (2, 2), (3, 2), (7, 3)])
 def test_the_fused_pass_over_chunks_and_few_rows_at_a_time(layout, loss, n_chunks, at_once):
     X, u, ascent = as_matrix(layout(A)), np.full(7, np.nan), np.full(5, 3.0)
-    work = Work(dirty(n_chunks, 5), dirty(n_chunks, 4), at_once)
-    rows, expect = Rows(Y, C, S), oracle.sweep(A, Y, W, 0.3, C, S, 0.7, loss)
+    work = Workspace(dirty(n_chunks, 5), dirty(n_chunks, 4), at_once)
+    rows, expect = RowData(Y, C, S), oracle.sweep(A, Y, W, 0.3, C, S, 0.7, loss)
     found = _sweep(X, rows, W, 0.3, 0.7, loss_code(loss), u, work, ascent)
     np.testing.assert_allclose(u, expect[0], **EXACT)
     np.testing.assert_allclose(found, [*expect[1:4], expect[5]], **EXACT)
@@ -273,13 +271,13 @@ def test_the_fused_pass_over_chunks_and_few_rows_at_a_time(layout, loss, n_chunk
 
 
 def test_partial_losses_of_a_chunk_are_those_of_its_rows():
-    work = Work(dirty(2, 5), dirty(2, 4), 2)
-    _sweep_parts(as_matrix(A), Rows(Y, C, S), W, 0.3, 0.7, HINGE, np.zeros(7), work)
+    work = Workspace(dirty(2, 5), dirty(2, 4), 2)
+    _sweep_partials(as_matrix(A), RowData(Y, C, S), W, 0.3, 0.7, HINGE, np.zeros(7), work)
     for k, rows in enumerate((slice(0, 3), slice(3, 7))):
         args = (A[rows], Y[rows], W, 0.3, C[rows], S[rows], 0.7, "hinge")
         _, smoothed, true, total, ascent, ascent_b = oracle.sweep(*args)
         np.testing.assert_allclose(work.scalars[k, :4], [smoothed, true, total, ascent_b], **EXACT)
-        np.testing.assert_allclose(work.parts[k, :5], ascent, **EXACT)
+        np.testing.assert_allclose(work.partials[k, :5], ascent, **EXACT)
 
 
 @both_layouts
@@ -322,11 +320,11 @@ def test_losses_have_names():
 )
 def test_labels_costs_and_scales_are_checked(y, c, s, message):
     with pytest.raises(InputError, match=f"^{message}$"):
-        as_rows(y, c, s, 2)
+        as_row_data(y, c, s, 2)
 
 
 def test_costs_of_zero_are_taken():
-    rows = as_rows([1, -1], [0.0, 3.0], 2.0, 2)
+    rows = as_row_data([1, -1], [0.0, 3.0], 2.0, 2)
     assert [v.tolist() for v in rows] == [[1, -1], [0, 3], [2, 2]]
 
 
@@ -343,7 +341,7 @@ CENTRE = np.array([0.0, 0.5, 1.0, 0.25, 0.75, 0.0, 0.5])
 def test_slopes_over_chunks_about_a_centre(loss, n_chunks, t):
     mu, code = 0.7, loss_code(loss)
     margins = line.Margins(1 / S, F, M, CENTRE, np.zeros(0), np.zeros(0))
-    first, second = line._slope(Rows(Y, C, S), margins, mu, code, t, dirty(n_chunks, 5))
+    first, second = line._slope(RowData(Y, C, S), margins, mu, code, t, dirty(n_chunks, 5))
     weight, curvature, *_ = oracle.centred_step(A, Y, C, S, CENTRE, F + t * M, mu, loss)
     assert first == pytest.approx(-weight @ M, rel=1e-12)
     assert second == pytest.approx(curvature @ M**2, rel=1e-12)
@@ -362,7 +360,7 @@ def test_slopes_have_costs_scales_and_smoothing_of_one_unless_told():
 
 
 def test_slopes_are_summed_in_chunks_of_256_rows():
-    assert line.line_parts(4).shape == (4, 16)
+    assert line.line_partials(4).shape == (4, 16)
     n = 600
     f = np.linspace(-1, 1, n)
     got = kernels.slope(f, np.ones(n), np.ones(n))
@@ -378,7 +376,7 @@ def test_steps_over_chunks(layout, loss, n_chunks):
     parts, room, ascent, f = dirty(n_chunks, 5), dirty(n_chunks, 5), np.zeros(5), F.copy()
     for t in (0.0, 0.3, 0.0, -2.0):
         f += t * M
-        got = line._step(X, Rows(Y, C, S), margins, mu, code, t, parts, room, ascent)
+        got = line._step(X, RowData(Y, C, S), margins, mu, code, t, parts, room, ascent)
         weight, curvature, sums_, expect = oracle.centred_step(A, Y, C, S, CENTRE, f, mu, loss)
         np.testing.assert_allclose(margins.weight, weight, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(margins.curvature, curvature, **EXACT)
@@ -391,7 +389,7 @@ def test_rows_at_the_bends_have_no_curvature_and_the_largest_u_is_that_of_all_ch
     y, f = np.ones(3), np.array([0.0, 0.9, 1.0])
     for order in ([0, 1, 2], [2, 1, 0], [1, 0, 2]):
         margins = line.Margins(y, f[order], 0 * y, 0 * y, np.zeros(3), np.full(3, np.nan))
-        args = (as_matrix(np.eye(3)), Rows(y, y, y), margins, 1.0, HINGE, 0.0)
+        args = (as_matrix(np.eye(3)), RowData(y, y, y), margins, 1.0, HINGE, 0.0)
         ascent = np.zeros(3)
         found = line._step(*args, dirty(3, 3), dirty(3, 5), ascent)
         assert found == pytest.approx((0.5 + 0.005, 1.1, 1.1, 1.1, 1.0))
@@ -400,7 +398,7 @@ def test_rows_at_the_bends_have_no_curvature_and_the_largest_u_is_that_of_all_ch
         np.testing.assert_allclose(ascent, u, **EXACT)
         np.testing.assert_array_equal(margins.curvature, np.array([0.0, 1.0, 0.0])[order])
     margins = line.Margins(y, f + 5, 0 * y, 0 * y, np.zeros(3), np.zeros(3))
-    args = (as_matrix(np.eye(3)), Rows(y, y, y), margins, 1.0, HINGE, 0.0)
+    args = (as_matrix(np.eye(3)), RowData(y, y, y), margins, 1.0, HINGE, 0.0)
     assert line._step(*args, dirty(3, 3), dirty(3, 5), np.zeros(3)) == (0, 0, 0, 0, 0)
 
 
@@ -502,7 +500,7 @@ def test_curvature_goes_where_it_is_asked_to():
 
 def test_blas_is_held_at_one_thread_for_a_hessian(monkeypatch):
     seen = []
-    module = sys.modules["nesvm_jit.kernels.hessian"]
+    module = sys.modules["nesvm_jit.kernels.public"]
     held = jit.one_blas_thread
     monkeypatch.setattr(module, "one_blas_thread", lambda: seen.append(1) or held())
     kernels.hessian(A, D)

@@ -7,7 +7,7 @@ import pytest
 from nesvm_jit import InputError, solve, train
 from nesvm_jit.binary import kernel as kernel_form
 from nesvm_jit.binary import kernel_matrix
-from nesvm_jit.kernels.gram import as_spec
+from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.machine import train as machine_train
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS

@@ -5,9 +5,9 @@ import nesvm_jit
 import numpy as np
 import pytest
 from nesvm_jit.kernels.dual_newton import _newton_steps
-from nesvm_jit.kernels.gram import as_spec
+from nesvm_jit.kernels.loss import SQUARE
 from nesvm_jit.kernels.pairwise import _add_rows, _dual_steps
-from nesvm_jit.kernels.sweep import SQUARE
+from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.settings import Settings

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit.kernels.sweep import Rows
+from nesvm_jit.kernels.loss import RowData
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import row_slice, size_of
 from nesvm_jit.models import MODELS, Smoothing
@@ -198,7 +198,7 @@ def test_without_features_there_is_nothing_to_gain():
 
 
 def test_the_curvature_of_the_losses():
-    rows = Rows(np.ones(2), np.array([3.0, 0.5]), np.array([2.0, 4.0]))
+    rows = RowData(np.ones(2), np.array([3.0, 0.5]), np.array([2.0, 4.0]))
     for name in ("csvm", "lpsvm"):
         assert MODELS[name]().curvature(rows).tolist() == [1.5, 0.125]
         assert MODELS[name]().curvature_scale(Smoothing(5.0, 0.25)) == 4.0

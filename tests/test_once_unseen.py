@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, load_model, solve, train
-from nesvm_jit.kernels.sweep import SQUARE
+from nesvm_jit.kernels.loss import SQUARE
 from nesvm_jit.machine.calibration import couple
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing

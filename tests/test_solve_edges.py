@@ -25,7 +25,7 @@ from nesvm_jit.binary.linear import require_memory
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.binary.solve import solve_checked
 from nesvm_jit.binary.start import Start
-from nesvm_jit.kernels.gram import as_spec
+from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.sweep import SQUARE
+from ..kernels.loss import SQUARE
 from ..models.base import Smoothing
 from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem

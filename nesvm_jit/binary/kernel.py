@@ -6,8 +6,8 @@ from functools import partial
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.gram import gram
-from ..kernels.sweep import HINGE, SQUARE
+from ..kernels import gram
+from ..kernels.loss import HINGE, SQUARE
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import narrowed

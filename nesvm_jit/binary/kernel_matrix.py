@@ -11,8 +11,9 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import get_threads, memory_bytes
-from ..kernels.gram import POLY, RBF, Spec, as_spec, centre_of, gram, reach_of
-from ..kernels.sums import row_norms
+from ..kernels import row_norms
+from ..kernels.gram import POLY, RBF, Spec, centre_of, reach_of
+from ..kernels.public import as_spec, gram
 from ..matrix.checks import as_number, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, take_rows

@@ -9,7 +9,7 @@ import numpy as np
 from ..checkpoint.states import Saving
 from ..errors import InputError
 from ..jit import memory_bytes
-from ..kernels.sweep import HINGE
+from ..kernels.loss import HINGE
 from ..matrix.checks import as_vector
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import narrowed

@@ -13,7 +13,7 @@ from scipy.sparse import vstack
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
-from ..kernels.gram import gram
+from ..kernels import gram
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, row_slice, take_rows

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.sums import margins
+from ..kernels import margins
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import shape
 

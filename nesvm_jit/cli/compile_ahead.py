@@ -12,7 +12,7 @@ from .. import jit, kernels
 from ..binary.solve import solve
 from ..files.libsvm.reader import read_libsvm
 from ..kernels.dual_newton import _newton_steps
-from ..kernels.gram import as_spec
+from ..kernels.public import as_spec
 from ..kernels.text.model import _parse_rows
 from ..matrix.checks import as_matrix
 from ..problems.kernel_rows import KernelRows

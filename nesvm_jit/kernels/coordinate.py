@@ -12,6 +12,7 @@ import numpy as np
 from ..jit import helper, loop, overload, types
 from ..jit.intrinsics import prefetch
 from ..matrix.matrix import row_axpy, row_dot
+from .loss import HINGE, SQUARE, median, true_loss
 
 # What the dual knows of a row, side by side in one line of the cache: y, α and its bounds, d, the
 # curvature ‖x‖² + d + 1/ρ, and r as last seen.
@@ -35,10 +36,10 @@ class Epoch(NamedTuple):
 
 
 def dual_rows(n: int) -> np.ndarray:
-    """Room for n rows, each in a line of the cache."""
-    room = np.zeros(n * WIDTH + WIDTH)
-    skip = (-room.ctypes.data % LINE) // room.itemsize
-    return room[skip : skip + n * WIDTH].reshape(n, WIDTH)
+    """Memory for n rows, each in a line of the cache."""
+    cells = np.zeros(n * WIDTH + WIDTH)
+    skip = (-cells.ctypes.data % LINE) // cells.itemsize
+    return cells[skip : skip + n * WIDTH].reshape(n, WIDTH)
 
 
 def _dense_near(X, flat, i):
@@ -100,8 +101,8 @@ def _shuffle(order, state):
 def _loss(r, high, diagonal):
     """c max(r, 0) where α ≤ c; c r² = r²/(2d) where α is free; nothing where α is held at 0."""
     if high == np.inf:
-        return 0.5 * r * r / diagonal
-    return high * max(r, 0.0)
+        return 0.5 * true_loss(r, SQUARE) / diagonal
+    return high * true_loss(r, HINGE)
 
 
 @loop
@@ -140,7 +141,7 @@ def _dual_epoch(X, flat, dual, order, before, share, w):
         kept += 1
         highest = max(highest, g)
         lowest = min(lowest, g)
-        new = min(max(a + g / row[CURVATURE], low), high)
+        new = median(a + g / row[CURVATURE], low, high)
         if new != a:
             row[ALPHA] = new
             step = (new - a) * y

@@ -5,98 +5,31 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import exact_inline, helper, kernel, one_blas_thread, overload, prange, types
-from ..matrix.checks import as_matrix, as_number, as_precision
+from ..jit import chunk_count, helper, kernel, prange
 from ..matrix.matrix import Csr, row_dot, row_load, shape
-from ..settings import whole_number
-from .projection import require_scale
-from .sums import accumulate, margins, row_norms
+from ..matrix.rows import size_of
+from .exp import exp_nonpositive
+from .sums import _accumulate, _margins, norms_of, row_partials
 
-POLY, RBF, SIGMOID = 1, 2, 3
-KERNELS = {"poly": POLY, "rbf": RBF, "sigmoid": SIGMOID}
-TILE = 256
-TILE_CELLS = 1 << 19  # of a dense tile of rows, in each thread
-THIN = 0.03  # below this density a tile of rows is not spread out for BLAS
-THIN_TILE = (32, 8192)
+POLY, RBF = 1, 2
+KERNELS = {"poly": POLY, "rbf": RBF}
+TILE = 256  # rows and columns of K in a tile, at most
+TILE_CELLS = 1 << 19  # of the rows of a tile spread out dense, at most: each thread has such memory
+THIN = 0.03  # share of entries stored, below which products run over them instead of by BLAS
+THIN_TILE = (32, 8192)  # rows and columns of such a tile
 BLAS, SPARSE, DIFFERENCES = 0, 1, 2  # how products or distances of a tile are made
-HARSH = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-4}  # error of γ‖x − z‖² by products
-HIGHEST_DEGREE = 1000
-CENTRED_ROWS = 1024  # at a time
+# The error of γ‖x − z‖² by products that is allowed; beyond it distances are sums of squares.
+WORST_ERROR = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-4}
+CENTRED_ROWS = 1024  # rows whose distance to the centre is computed at a time
 
 
 class Spec(NamedTuple):
-    """Which kernel: rbf exp(−γ‖x−z‖²), poly (γ x·z + r)^d, sigmoid tanh(γ x·z + r)."""
+    """Which kernel: rbf exp(−γ‖x−z‖²) or poly (γ x·z + coef0)^degree."""
 
     kind: int
     gamma: float
     coef0: float
     degree: int
-
-
-# Taylor polynomials on |r| ≤ ln2/2: the first term left out is below half a unit in the last place.
-_LOG2E = 1.4426950408889634
-_LN2_HI, _LN2_LO = 0.693145751953125, 1.42860682030941723212e-6
-_MAGIC64, _MAGIC32 = 6755399441055744.0, 12582912.0  # 1.5·2^52, 1.5·2^23: adding one rounds
-
-
-@exact_inline
-def _exp64(x):
-    """e^x = 2^k e^r with k = round(x/ln2), for x ≤ 0; below −708 zero."""
-    if not x >= -708.0:
-        return 0.0
-    t = x * _LOG2E + _MAGIC64
-    k = t - _MAGIC64
-    r = (x - k * _LN2_HI) - k * _LN2_LO
-    e = 1.0 / 6227020800.0
-    e = e * r + 1.0 / 479001600.0
-    e = e * r + 1.0 / 39916800.0
-    e = e * r + 1.0 / 3628800.0
-    e = e * r + 1.0 / 362880.0
-    e = e * r + 1.0 / 40320.0
-    e = e * r + 1.0 / 5040.0
-    e = e * r + 1.0 / 720.0
-    e = e * r + 1.0 / 120.0
-    e = e * r + 1.0 / 24.0
-    e = e * r + 1.0 / 6.0
-    e = e * r + 0.5
-    e = e * r + 1.0
-    e = e * r + 1.0
-    # adding the low bits of t (that is k) to the exponent of e multiplies it by 2^k
-    return np.int64(np.float64(e).view(np.int64) + (np.float64(t).view(np.int64) << 52)).view(
-        np.float64
-    )
-
-
-@exact_inline
-def _exp32(x):
-    """The same in single precision; below −87 zero."""
-    if not x >= np.float32(-87.0):
-        return np.float32(0.0)
-    t = np.float32(x * np.float32(_LOG2E) + np.float32(_MAGIC32))
-    k = np.float32(t - np.float32(_MAGIC32))
-    r = np.float32((x - k * np.float32(_LN2_HI)) - k * np.float32(_LN2_LO))
-    e = np.float32(1.0 / 5040.0)
-    e = e * r + np.float32(1.0 / 720.0)
-    e = e * r + np.float32(1.0 / 120.0)
-    e = e * r + np.float32(1.0 / 24.0)
-    e = e * r + np.float32(1.0 / 6.0)
-    e = e * r + np.float32(0.5)
-    e = e * r + np.float32(1.0)
-    e = e * r + np.float32(1.0)
-    bits = np.float32(e).view(np.int32) + np.int32(np.float32(t).view(np.int32) << np.int32(23))
-    return np.int32(bits).view(np.float32)
-
-
-def exp_nonpositive(x):
-    """e^x for x ≤ 0 in the precision of x, in a form that vectorises."""
-    return _exp32(x) if isinstance(x, np.float32) else _exp64(x)
-
-
-@overload(exp_nonpositive)
-def _exp_nonpositive(x):
-    if x == types.float32:
-        return lambda x: _exp32(x)
-    return lambda x: _exp64(x)
 
 
 @helper
@@ -179,9 +112,6 @@ def _transform(spec, cells):
         if spec.kind == RBF:
             for j in range(len(row)):
                 row[j] = exp_nonpositive(-gamma * row[j])
-        elif spec.kind == SIGMOID:
-            for j in range(len(row)):
-                row[j] = np.tanh(gamma * row[j] + coef0)
         else:
             for j in range(len(row)):
                 base = gamma * row[j] + coef0
@@ -250,6 +180,7 @@ def density(X) -> float:
 
 
 def tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.ndarray:
+    """The first row and column of every tile, of the lower triangle if symmetric."""
     starts = [
         (i, j)
         for i in range(0, n, size[0])
@@ -262,7 +193,7 @@ def tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.nd
 def tiling(X, dtype, reach: float) -> tuple[int, tuple[int, int]]:
     """How a tile is made, given the largest γ‖x − centre‖², and its rows and columns."""
     side = int(max(16, min(TILE, TILE_CELLS // max(shape(X)[1], 1))))
-    if reach * np.finfo(dtype).eps > HARSH[np.dtype(dtype)]:
+    if reach * np.finfo(dtype).eps > WORST_ERROR[np.dtype(dtype)]:
         return DIFFERENCES, (side, side)
     if density(X) < THIN:
         return SPARSE, THIN_TILE
@@ -271,15 +202,17 @@ def tiling(X, dtype, reach: float) -> tuple[int, tuple[int, int]]:
 
 def reach_of(X, spec: Spec, centre: np.ndarray) -> float:
     """At least the largest γ‖x_i − centre‖² (rbf; else 0): what rounding of distances goes with."""
-    if spec.kind != RBF or shape(X)[0] == 0:
+    n, _ = shape(X)
+    if spec.kind != RBF or n == 0:
         return 0.0
     far = 0.0
     with np.errstate(over="ignore"):
         if isinstance(X, Csr):  # up to the rounding of these sums themselves
-            inside = 2.0 * np.abs(margins(X, centre))
-            far = float((row_norms(X)[0] ** 2 + inside).max()) + float(centre @ centre)
+            squares, products, square = norms_of(X)[0] ** 2, np.empty(n), float(centre @ centre)
+            _margins(X, centre, 0.0, chunk_count(n, 1), products)
+            far = float((squares + 2.0 * np.abs(products)).max()) + square
             if density(X) >= THIN:
-                exact = row_norms(X)[0] ** 2 - 2.0 * margins(X, centre) + float(centre @ centre)
+                exact = squares - 2.0 * products + square
                 far = float(exact.max()) + 1e-15 * far
         else:
             for lo in range(0, len(X), CENTRED_ROWS):
@@ -288,54 +221,18 @@ def reach_of(X, spec: Spec, centre: np.ndarray) -> float:
         return spec.gamma * far
 
 
-def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int) -> Spec:
-    """The kernel named, checked; γ is 1/p by default."""
-    if kernel not in KERNELS:
-        raise InputError(f"kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
-    gamma = 1.0 / max(p, 1) if gamma is None else as_number("gamma", gamma)
-    require_scale("gamma", gamma)
-    degree = whole_number("degree", degree, 0, HIGHEST_DEGREE)
-    return Spec(KERNELS[kernel], gamma, as_number("coef0", coef0), degree)
-
-
 def centre_of(X, spec: Spec) -> np.ndarray:
     """The mean row for distances, zero for products."""
     n, p = shape(X)
-    if spec.kind != RBF or n == 0:
-        return np.zeros(p)
-    return accumulate(X, np.full(n, 1.0 / n))
+    centre = np.zeros(p)
+    if spec.kind == RBF and n:
+        _accumulate(X, np.full(n, 1.0 / n), row_partials(size_of(X)), centre)
+    return centre
 
 
 def squares_of(name: str, X) -> np.ndarray:
     """‖x_i‖² of every row."""
-    squares = row_norms(X)[0] ** 2
+    squares = norms_of(X)[0] ** 2
     if not np.isfinite(squares).all():
         raise InputError(f"{name} must have rows whose squares can be added up, got larger entries")
     return squares
-
-
-def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.float64):
-    """The kernel matrix k(X, Z), or k(X, X) at half the work when Z is None.
-
-    rbf exp(−γ‖x−z‖²), poly (γ x·z + coef0)^degree, sigmoid tanh(γ x·z + coef0) (which is no
-    kernel for training: K may be indefinite); γ is 1/features by default. `dtype` is of
-    the result and of the arithmetic, float64 or float32.
-    """
-    dtype = as_precision(dtype)
-    symmetric = Z is None
-    X = as_matrix(X, borrow=True)
-    Z = X if symmetric else as_matrix(Z, "Z", borrow=True)
-    (n, p), (m, q) = shape(X), shape(Z)
-    if p != q:
-        raise InputError(f"X and Z must have the same number of columns, got {p} and {q}")
-    spec = as_spec(kernel, gamma, coef0, degree, p)
-    xx = squares_of("X", X)
-    squares = (xx, xx if symmetric else squares_of("Z", Z))
-    K = np.empty((n, m), dtype)
-    centre = centre_of(X, spec)
-    reach = reach_of(X, spec, centre)
-    how, size = tiling(Z, dtype, reach if symmetric else max(reach, reach_of(Z, spec, centre)))
-    tiles = tile_starts(n, m, size, symmetric)
-    with one_blas_thread():
-        _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K)
-    return K

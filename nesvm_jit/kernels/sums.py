@@ -4,13 +4,12 @@ do not depend on the number of threads."""
 import numpy as np
 
 from ..jit import chunk_bounds, chunk_count, helper, kernel, partial_sums, prange
-from ..matrix.checks import as_matrix, as_number, as_vector, output
 from ..matrix.matrix import row_axpy, row_dot, shape
 from ..matrix.matrix import row_norms as _norms_of_row
-from ..matrix.rows import Size, size_of
+from ..matrix.rows import Size
 
-COLUMNS = 4096  # columns a thread adds up at a time
-PARTS = 4  # entries of X for each partial sum, at least
+COLUMNS = 4096  # columns that a thread adds up at a time
+CELLS_PER_SUM = 4  # entries of X for each partial sum, at least: else adding them up takes longer
 
 
 @helper
@@ -21,24 +20,23 @@ def clear(v):
 
 
 @kernel
-def _collect(parts, keep, out):
-    """out_j = Σ_k parts[k, j] (plus what it held, if `keep`), always in the order of k."""
+def _collect(partials, keep, out):
+    """out_j = Σ_k partials[k, j] (plus what it held, if `keep`), always in the order of k."""
     n = len(out)
     for block in prange((n + COLUMNS - 1) // COLUMNS):
         lo, hi = block * COLUMNS, min(n, (block + 1) * COLUMNS)
         if not keep:
             for j in range(lo, hi):
                 out[j] = 0.0
-        for k in range(parts.shape[0]):
+        for k in range(partials.shape[0]):
             for j in range(lo, hi):
-                out[j] += parts[k, j]
+                out[j] += partials[k, j]
 
 
-def row_sums(size: Size) -> np.ndarray:
-    """Room for the partial sums of Σ a_i x_i; kernels that run in rounds are given one."""
+def row_partials(size: Size) -> np.ndarray:
+    """Memory for the partial sums of Σ a_i x_i; solvers make it once."""
     p = size.cols
-    # adding the parts up must cost less than making them
-    n_chunks = min(chunk_count(size.rows, p), max(2, size.cells // (PARTS * max(p, 1))))
+    n_chunks = min(chunk_count(size.rows, p), max(2, size.cells // (CELLS_PER_SUM * max(p, 1))))
     return partial_sums(n_chunks, p)
 
 
@@ -64,6 +62,14 @@ def _row_norms(X, n_chunks, two, largest):
             largest[i] = top
 
 
+def norms_of(X):
+    """‖x_i‖₂ and ‖x_i‖_∞ of every row of a checked matrix, as two arrays."""
+    n, _ = shape(X)
+    two, largest = np.zeros(n), np.zeros(n)
+    _row_norms(X, chunk_count(n, 1), two, largest)
+    return two, largest
+
+
 @helper
 def _accumulate_rows(X, a, lo, hi, g):
     clear(g)
@@ -81,69 +87,30 @@ def _accumulate_changed_rows(X, new, old, lo, hi, g):
 
 
 @kernel
-def _accumulate_parts(X, a, parts):
+def _accumulate_partials(X, a, partials):
     n, _ = shape(X)
-    n_chunks = parts.shape[0]
+    n_chunks = partials.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
-        _accumulate_rows(X, a, lo, hi, parts[k])
+        _accumulate_rows(X, a, lo, hi, partials[k])
 
 
 @kernel
-def _accumulate_change_parts(X, new, old, parts):
+def _accumulate_change_partials(X, new, old, partials):
     n, _ = shape(X)
-    n_chunks = parts.shape[0]
+    n_chunks = partials.shape[0]
     for k in prange(n_chunks):
         lo, hi = chunk_bounds(n, n_chunks, k)
-        _accumulate_changed_rows(X, new, old, lo, hi, parts[k])
+        _accumulate_changed_rows(X, new, old, lo, hi, partials[k])
 
 
-def _accumulate(X, a, parts, out, keep=False):
+def _accumulate(X, a, partials, out, keep=False):
     """out = Σ a_i x_i over the rows with a_i ≠ 0, plus what it held, if `keep`."""
-    _accumulate_parts(X, a, parts)
-    _collect(parts, keep, out)
+    _accumulate_partials(X, a, partials)
+    _collect(partials, keep, out)
 
 
-def _accumulate_change(X, new, old, parts, out):
+def _accumulate_change(X, new, old, partials, out):
     """out += Σ (new_i − old_i) x_i over the rows where they differ."""
-    _accumulate_change_parts(X, new, old, parts)
-    _collect(parts, True, out)
-
-
-def margins(X, w, b=0.0, out=None):
-    """f = Xw + b."""
-    X = as_matrix(X, borrow=True)
-    n, p = shape(X)
-    out = output("out", out, (n,))
-    w = as_vector("w", w, p)
-    w = w.copy() if np.may_share_memory(w, out) else w
-    _margins(X, w, as_number("b", b), chunk_count(n, 1), out)
-    return out
-
-
-def row_norms(X):
-    """The norms ‖x_i‖₂ and ‖x_i‖_∞ of all rows, as two arrays, in one pass."""
-    X = as_matrix(X, borrow=True)
-    n, _ = shape(X)
-    two, largest = np.zeros(n), np.zeros(n)
-    _row_norms(X, chunk_count(n, 1), two, largest)
-    return two, largest
-
-
-def accumulate(X, a, out=None):
-    """Xᵀa over the rows with a_i ≠ 0; with a = c∘y∘u this is (YX)ᵀu over support vectors."""
-    X = as_matrix(X, borrow=True)
-    n, p = shape(X)
-    out = output("out", out, (p,))
-    _accumulate(X, as_vector("a", a, n), row_sums(size_of(X)), out)
-    return out
-
-
-def accumulate_change(X, new, old, out):
-    """Brings out = Xᵀold up to date: out += Xᵀ(new − old) over the rows where they differ."""
-    X = as_matrix(X, borrow=True)
-    n, p = shape(X)
-    out = output("out", out, (p,))
-    new, old = as_vector("new", new, n), as_vector("old", old, n)
-    _accumulate_change(X, new, old, row_sums(size_of(X)), out)
-    return out
+    _accumulate_change_partials(X, new, old, partials)
+    _collect(partials, True, out)

@@ -8,8 +8,7 @@ from ..errors import InputError
 from ..files.model.certificates import require_certificates
 from ..files.model.record import ModelRecord
 from ..files.model.text import read_model, write_model
-from ..kernels.gram import gram
-from ..kernels.sums import margins
+from ..kernels import gram, margins
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import first_columns, narrowed, row_slice, widen

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..kernels.sweep import Rows
+from ..kernels.loss import RowData
 
 
 class Smoothing(NamedTuple):
@@ -56,7 +56,7 @@ class Model(Protocol):
     def penalty_lipschitz(self, smoothing: Smoothing) -> float:
         """A Lipschitz constant of ∇R_μ."""
 
-    def curvature(self, rows: Rows) -> np.ndarray:
+    def curvature(self, rows: RowData) -> np.ndarray:
         """d_i with ∇²(loss) ≼ scale · Σ d_i x_i x_iᵀ, the scale being `curvature_scale`."""
 
     def curvature_scale(self, smoothing: Smoothing) -> float:

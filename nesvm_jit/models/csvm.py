@@ -1,6 +1,6 @@
 """C-SVM: ½‖w‖² + Σ c_i max(0, r_i), the paper's Section 3.1."""
 
-from ..kernels.sweep import HINGE
+from ..kernels.loss import HINGE
 
 
 class CSvm:

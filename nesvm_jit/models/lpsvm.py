@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..kernels.sweep import HINGE
+from ..kernels.loss import HINGE, l1_bends, l1_u
 
 
 class LpSvm:
@@ -18,22 +18,20 @@ class LpSvm:
         return float(np.abs(w).sum())
 
     def penalty(self, w, smoothing, centre=0.0):
-        u = np.clip(centre + w / smoothing.penalty, -1.0, 1.0)
+        u = l1_u(centre + w / smoothing.penalty)
         away = u - centre
         return self.true_penalty(w), float(u @ w - 0.5 * smoothing.penalty * (away @ away))
 
     def penalty_gradient(self, w, smoothing, out, centre=0.0):
-        np.clip(centre + w / smoothing.penalty, -1.0, 1.0, out=out)
+        out[:] = l1_u(centre + w / smoothing.penalty)
 
     def penalty_curvature(self, w, smoothing, centre=0.0):
-        inside = np.abs(centre + w / smoothing.penalty) < 1.0
-        return np.where(inside, 1.0 / smoothing.penalty, 0.0)
+        return l1_bends(centre + w / smoothing.penalty) / smoothing.penalty
 
     def penalty_slope(self, w, d, t, smoothing, centre=0.0):
-        at = centre + (w + t * d) / smoothing.penalty
-        first = float(d @ np.clip(at, -1.0, 1.0))
-        inside = d[np.abs(at) < 1.0]
-        return first, float(inside @ inside) / smoothing.penalty
+        z = centre + (w + t * d) / smoothing.penalty
+        bent = d[l1_bends(z)]
+        return float(d @ l1_u(z)), float(bent @ bent) / smoothing.penalty
 
     def penalty_lipschitz(self, smoothing):
         return 1.0 / smoothing.penalty

@@ -1,6 +1,6 @@
 """LS-SVM: ½‖w‖² + Σ c_i r_i², the paper's Section 3.3. Nothing needs smoothing."""
 
-from ..kernels.sweep import SQUARE
+from ..kernels.loss import SQUARE
 from .csvm import CSvm
 
 

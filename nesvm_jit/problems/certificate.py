@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from ..kernels.sweep import HINGE, Rows
+from ..kernels.loss import HINGE, RowData, hinge_u
 from ..models.base import Model
 
 
@@ -111,21 +111,21 @@ def balanced(shard: Vectors, alpha: Any) -> list[Any]:
     return [_lower_class(shard, alpha, heavy), _lower_class(shard, moved, heavy)]
 
 
-def dual_of_margins(rows: Rows, f: np.ndarray, centre: np.ndarray, mu: float, loss: int):
+def dual_of_margins(rows: RowData, f: np.ndarray, centre: np.ndarray, mu: float, loss: int):
     """α = c∘u at margins f, the hinge smoothed by μ about the dual point `centre`."""
     r = 1.0 - rows.y * f
     if loss != HINGE:
         return 2.0 * rows.c * r
     about = np.divide(centre, rows.c, out=np.zeros(len(f)), where=rows.c > 0.0)
-    return rows.c * np.clip(about + r / (mu * rows.s), 0.0, 1.0)
+    return rows.c * hinge_u(about + r / (mu * rows.s))
 
 
-def imbalance_of(rows: Rows, alpha: np.ndarray) -> float:
+def imbalance_of(rows: RowData, alpha: np.ndarray) -> float:
     """Σ α_i y_i."""
     return float(alpha @ rows.y)
 
 
-def no_dual_point(rows: Rows) -> np.ndarray:
+def no_dual_point(rows: RowData) -> np.ndarray:
     """α = 0."""
     return np.zeros(len(rows.y))
 
@@ -136,40 +136,40 @@ def _between_points(shard: Vectors, points: list[Any], t: float) -> Any:
     return shard.map(_between, (points[0], points[-1]), (t,))
 
 
-def _between(rows: Rows, a: np.ndarray, b: np.ndarray, t: float) -> np.ndarray:
+def _between(rows: RowData, a: np.ndarray, b: np.ndarray, t: float) -> np.ndarray:
     return (1.0 - t) * a + t * b
 
 
-def _multiple(rows: Rows, alpha: np.ndarray, t: float, loss: int) -> np.ndarray:
+def _multiple(rows: RowData, alpha: np.ndarray, t: float, loss: int) -> np.ndarray:
     """tα, inside its box also where rounding would lead out of it."""
     return np.minimum(t * alpha, rows.c) if loss == HINGE else t * alpha
 
 
-def _largest_share(rows: Rows, alpha: np.ndarray) -> float:
+def _largest_share(rows: RowData, alpha: np.ndarray) -> float:
     shares = np.zeros(len(alpha))
     return float(np.divide(alpha, rows.c, out=shares, where=rows.c > 0.0).max(initial=0.0))
 
 
-def _total(rows: Rows, alpha: np.ndarray) -> float:
+def _total(rows: RowData, alpha: np.ndarray) -> float:
     return float(alpha.sum())
 
 
-def _total_and_squares(rows: Rows, alpha: np.ndarray) -> np.ndarray:
+def _total_and_squares(rows: RowData, alpha: np.ndarray) -> np.ndarray:
     used = rows.c > 0.0
     return np.array([alpha.sum(), (alpha[used] ** 2 / (4.0 * rows.c[used])).sum()])
 
 
-def _slack(rows: Rows, alpha: np.ndarray, heavy: float) -> np.ndarray:
+def _slack(rows: RowData, alpha: np.ndarray, heavy: float) -> np.ndarray:
     """How far entries inside their bounds can move to help."""
     inside = (alpha > 0.0) & (alpha < rows.c)
     return np.where(inside, np.where(rows.y == heavy, alpha, rows.c - alpha), 0.0)
 
 
-def _total_slack(rows: Rows, alpha: np.ndarray, heavy: float) -> float:
+def _total_slack(rows: RowData, alpha: np.ndarray, heavy: float) -> float:
     return float(_slack(rows, alpha, heavy).sum())
 
 
-def _moved(rows: Rows, alpha: np.ndarray, heavy: float, share: float) -> np.ndarray:
+def _moved(rows: RowData, alpha: np.ndarray, heavy: float, share: float) -> np.ndarray:
     slack = _slack(rows, alpha, heavy)
     return alpha + share * np.where(rows.y == heavy, -slack, slack)
 
@@ -182,13 +182,13 @@ def _lower_class(shard: Vectors, alpha: Any, heavy: float) -> Any:
     return shard.map(_scale_class, (alpha,), (heavy, other / weight))
 
 
-def _class_totals(rows: Rows, alpha: np.ndarray, heavy: float) -> np.ndarray:
+def _class_totals(rows: RowData, alpha: np.ndarray, heavy: float) -> np.ndarray:
     return np.array([alpha[rows.y == heavy].sum(), alpha[rows.y != heavy].sum()])
 
 
-def _scale_class(rows: Rows, alpha: np.ndarray, heavy: float, t: float) -> np.ndarray:
+def _scale_class(rows: RowData, alpha: np.ndarray, heavy: float, t: float) -> np.ndarray:
     return np.where(rows.y == heavy, t * alpha, alpha)
 
 
-def _shifted(rows: Rows, alpha: np.ndarray, share: float) -> np.ndarray:
+def _shifted(rows: RowData, alpha: np.ndarray, share: float) -> np.ndarray:
     return alpha - rows.c * rows.y * share

@@ -6,7 +6,7 @@ without the box (LS-SVM), with Σβ = 0 where there is a bias: one β is a prima
 
 import numpy as np
 
-from ..kernels.sweep import HINGE, SQUARE
+from ..kernels.loss import HINGE, SQUARE, true_loss
 from ..models.base import UNSMOOTHED
 from .certificate import DualPoint
 from .evaluation import NO_GRADIENT, NO_SUMS, Evaluation
@@ -128,10 +128,9 @@ class KernelProblem:
 
     def _evaluation(self, v: np.ndarray, f: np.ndarray, b: float) -> Evaluation:
         r = 1.0 - self.y * (f + b)
-        loss = np.maximum(r, 0.0) if self.loss == HINGE else r * r
         slope = (r > -SLACK * self._drift * self._root) if self.loss == HINGE else 2.0 * r
         felt = float(np.linalg.norm(self.c * self._root * slope))
-        value = 0.5 * float(v[:-1] @ f) + float(self.c @ loss)
+        value = 0.5 * float(v[:-1] @ f) + float(self.c @ true_loss(r, self.loss))
         return Evaluation(v, UNSMOOTHED, value, NO_GRADIENT, value, NO_SUMS, felt=felt)
 
     def dual_value(self, beta: np.ndarray, f: np.ndarray) -> float:

@@ -19,7 +19,7 @@ from ..kernels.gram import (
     tiling,
 )
 from ..kernels.pairwise import _add_rows, _block
-from ..kernels.sums import row_norms
+from ..kernels.sums import norms_of
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import take_rows
 
@@ -38,7 +38,7 @@ def entry_error(X: Matrix, spec: Spec, dtype, reach: float) -> float:
         return eps * (1.0 + shape(X)[1] ** 0.5)
     rounded = 0.0
     if spec.kind == RBF and np.dtype(dtype) == np.float32:
-        rounded = spec.gamma**0.5 * float(row_norms(X)[0].max(initial=0.0))
+        rounded = spec.gamma**0.5 * float(norms_of(X)[0].max(initial=0.0))
     return eps * (1.0 + 2.0 * reach + rounded)
 
 

@@ -14,12 +14,13 @@ from ..kernels.hessian import (
     _hessian,
     _hessian_diagonal,
     _hessian_times,
-    hessian_parts,
-    hessian_rooms,
+    hessian_partials,
+    hessian_workspaces,
 )
-from ..kernels.line_search import Margins, _slope, _step, line_parts
+from ..kernels.line_search import Margins, _slope, _step, line_partials
+from ..kernels.loss import HINGE, RowData, true_loss
 from ..kernels.sums import _accumulate, _margins, _row_norms
-from ..kernels.sweep import HINGE, Rows, _sweep, sweep_work
+from ..kernels.sweep import _sweep, sweep_workspace
 from ..matrix.matrix import Matrix
 from ..models.base import Model
 from .blocks import Blocks, Resident, block_size
@@ -31,7 +32,7 @@ class View(NamedTuple):
 
     X: Matrix
     at: slice
-    rows: Rows
+    rows: RowData
     margins: Margins | None
 
 
@@ -57,7 +58,7 @@ class Shard:
         self.n_rows, self.n_features = data.size.rows, data.size.cols
         self._y, self._c, self._s = y, c, np.empty(self.n_rows)
         self._bounds, self._block = data.bounds, block_size(data)
-        self._work = sweep_work(self._block)
+        self._work = sweep_workspace(self._block)
         self._chunks = chunk_count(self._block.rows, 1)
         self._views: list[View] | None = None
         self._u: np.ndarray | None = None
@@ -77,7 +78,7 @@ class Shard:
         return self.data.X
 
     @property
-    def rows(self) -> Rows:
+    def rows(self) -> RowData:
         """Of all rows."""
         return self._rows(slice(0, self.n_rows))
 
@@ -86,8 +87,8 @@ class Shard:
         assert self._norms2 is not None
         return self._norms2 - self.bias
 
-    def _rows(self, at: slice) -> Rows:
-        return Rows(self._y[at], self._c[at], self._s[at])
+    def _rows(self, at: slice) -> RowData:
+        return RowData(self._y[at], self._c[at], self._s[at])
 
     def _blocks(self) -> Iterator[View]:
         """Every block, read from wherever it is."""
@@ -173,7 +174,7 @@ class Shard:
             m = np.empty(len(rows.y))
             _margins(X, v, b, self._chunks, m)
             m *= self.model.curvature(rows)
-            _accumulate(X, m, self._work.parts, out, k > 0)
+            _accumulate(X, m, self._work.partials, out, k > 0)
             total += float(m.sum())
         return out, total
 
@@ -184,7 +185,7 @@ class Shard:
         """The memory of a walk, made when one begins."""
         if self._memory is None:
             self._memory = Memory(*(np.zeros(self.n_rows) for _ in Memory._fields))
-            self._line = line_parts(self._work.parts.shape[0])
+            self._line = line_partials(self._work.partials.shape[0])
             self._keep_views()
         return self._memory
 
@@ -215,7 +216,7 @@ class Shard:
         change, sums, largest = np.zeros(self.n_features), np.zeros(4), 0.0
         for X, _, rows, margins in self._blocks():
             *found, top = _step(
-                X, rows, margins, mu, self.model.loss, t, self._work.parts, self._line, change
+                X, rows, margins, mu, self.model.loss, t, self._work.partials, self._line, change
             )
             sums += found
             largest = max(largest, top)
@@ -239,9 +240,9 @@ class Shard:
         """Σ d_i x_i x_iᵀ, rows multiplied in this precision."""
         p = self.n_features
         if dtype not in self._workspaces:
-            self._workspaces[dtype] = hessian_rooms(self._block, dtype)
+            self._workspaces[dtype] = hessian_workspaces(self._block, dtype)
         if "parts" not in self._workspaces:
-            self._workspaces["parts"] = hessian_parts(self._block)
+            self._workspaces["parts"] = hessian_partials(self._block)
             self._workspaces["H"] = np.zeros((p, p))
         H, parts, rooms = (self._workspaces[k] for k in ("H", "parts", dtype))
         column = np.zeros(p) if self.bias else None
@@ -249,7 +250,7 @@ class Shard:
             d = self._walk.curvature[at]
             _hessian(X, d, parts, rooms, k > 0, H)
             if column is not None:
-                _accumulate(X, d, self._work.parts, column, k > 0)
+                _accumulate(X, d, self._work.partials, column, k > 0)
         return Curvature(H, column, self._total_curvature())
 
     def _total_curvature(self) -> float:
@@ -259,7 +260,7 @@ class Shard:
         """Σ d_i (x_i·v) x_i."""
         out = np.zeros(self.n_features)
         for k, (X, at, _, _) in enumerate(self._blocks()):
-            _hessian_times(X, self._walk.curvature[at], v, self._work.parts, out, k > 0)
+            _hessian_times(X, self._walk.curvature[at], v, self._work.partials, out, k > 0)
         return out
 
     def hessian_diagonal(self) -> Curvature:
@@ -268,9 +269,9 @@ class Shard:
         column = np.zeros(self.n_features) if self.bias else None
         for k, (X, at, _, _) in enumerate(self._blocks()):
             d = self._walk.curvature[at]
-            _hessian_diagonal(X, d, self._work.parts, out, k > 0)
+            _hessian_diagonal(X, d, self._work.partials, out, k > 0)
             if column is not None:
-                _accumulate(X, d, self._work.parts, column, k > 0)
+                _accumulate(X, d, self._work.partials, column, k > 0)
         return Curvature(out, column, self._total_curvature())
 
     # ------------------------------------------------------------ dual points
@@ -288,7 +289,7 @@ class Shard:
         """Σ α_i y_i x_i."""
         out = np.zeros(self.n_features)
         for k, (X, at, rows, _) in enumerate(self._blocks()):
-            _accumulate(X, alpha[at] * rows.y, self._work.parts, out, k > 0)
+            _accumulate(X, alpha[at] * rows.y, self._work.partials, out, k > 0)
         return out
 
     def collect(self, vector: Any) -> np.ndarray:
@@ -335,28 +336,28 @@ class Shard:
         return found
 
 
-def loss_of(rows: Rows, r: np.ndarray, loss: int) -> float:
+def loss_of(rows: RowData, r: np.ndarray, loss: int) -> float:
     """Σ c loss(r)."""
-    return float(rows.c @ (np.maximum(r, 0.0) if loss == HINGE else r * r))
+    return float(rows.c @ true_loss(r, loss))
 
 
-def loss_at(rows: Rows, f: np.ndarray, loss: int) -> float:
+def loss_at(rows: RowData, f: np.ndarray, loss: int) -> float:
     """Σ c loss at these margins."""
     return loss_of(rows, 1.0 - rows.y * f, loss)
 
 
-def _times_cost(rows: Rows, u: np.ndarray) -> np.ndarray:
+def _times_cost(rows: RowData, u: np.ndarray) -> np.ndarray:
     return rows.c * u
 
 
-def _times_label(rows: Rows, weight: np.ndarray, t: float, loss: int) -> np.ndarray:
+def _times_label(rows: RowData, weight: np.ndarray, t: float, loss: int) -> np.ndarray:
     alpha = rows.y * weight * t
     return np.minimum(alpha, rows.c) if loss == HINGE else alpha
 
 
-def _total(rows: Rows, d: np.ndarray) -> float:
+def _total(rows: RowData, d: np.ndarray) -> float:
     return float(d.sum())
 
 
-def _product(rows: Rows, d: np.ndarray, squares: np.ndarray) -> float:
+def _product(rows: RowData, d: np.ndarray, squares: np.ndarray) -> float:
     return float(d @ squares)

@@ -9,7 +9,7 @@ squared.
 
 import numpy as np
 
-from ..kernels.sweep import HINGE, Rows
+from ..kernels.loss import RowData, loss_about, loss_slope
 from ..models.base import Model, Smoothing
 from ..numerics.eigenvalues import power_iteration
 from .certificate import DualPoint
@@ -31,7 +31,7 @@ class SmoothedKernel(Curved):
         self._norms2 = kernel.rows.diagonal() + self.bias
         largest = kernel.rows.largest()
         s = np.maximum(largest, 1.0) if self.bias else np.where(largest > 0.0, largest, 1.0)
-        self.rows = Rows(kernel.y, kernel.c, s)
+        self.rows = RowData(kernel.y, kernel.c, s)
         self.n_variables = 2 * n + 1
 
     @property
@@ -60,21 +60,14 @@ class SmoothedKernel(Curved):
 
     def at(self, v: np.ndarray, smoothing: Smoothing, centre: np.ndarray | None = None):
         """u, F_μ(v), ∇F_μ(v), P(v), smoothed about the dual variables `centre`, or zero."""
-        y, c, _ = self.rows
+        y, c, s = self.rows
         beta, f, b = self.parts(v)
         r = 1.0 - y * (f + b)
         half = 0.5 * float(beta @ f)
-        u = None
-        if self.model.loss == HINGE:
-            about = np.zeros(self.n_rows) if centre is None else centre
-            scale = smoothing.loss * self.rows.s
-            u = np.clip(about + r / scale, 0.0, 1.0)
-            h = c * y * u
-            smoothed = float(c @ (u * r - 0.5 * scale * (u - about) ** 2))
-            loss = float(c @ np.maximum(r, 0.0))
-        else:
-            h = 2.0 * c * y * r
-            smoothed = loss = float(c @ (r * r))
+        scale, about = smoothing.loss * s, 0.0 if centre is None else centre
+        u, h_mu, true = loss_about(about + r / scale, r, scale, about, self.model.loss)
+        h = c * y * u
+        smoothed, loss = float(c @ h_mu), float(c @ true)
         self._stand(h)
         gradient = np.concatenate(
             [beta - h, f - self.kernel.f, [-float(h.sum()) if self.bias else 0.0]]
@@ -181,13 +174,10 @@ class KernelWalk:
         ym = y * (m + d_b)
         r = 1.0 - y * (f + b) - t * ym
         first, second = float(d @ f) + t * float(d @ m), float(d @ m)
-        if problem.model.loss != HINGE:
-            return first - 2.0 * float((c * ym) @ r), second + 2.0 * float((c * ym) @ ym)
         steep = 1.0 / (smoothing.loss * s)
         z = (0.0 if self.centre is None else self.centre) + r * steep
-        bent = (z > 0.0) & (z < 1.0)
-        first -= float((c * ym) @ np.clip(z, 0.0, 1.0))
-        return first, second + float((c * steep * bent * ym) @ ym)
+        u, bend = loss_slope(z, r, steep, problem.model.loss)
+        return first - float((c * ym) @ u), second + float((c * bend * ym) @ ym)
 
     def step(self, t: float, smoothing: Smoothing) -> Evaluation:
         """Go t along the direction."""

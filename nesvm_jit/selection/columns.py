@@ -15,7 +15,7 @@ import numpy as np
 from ..binary.solution import Solution
 from ..binary.start import Start
 from ..errors import InputError
-from ..kernels.sums import margins
+from ..kernels import margins
 from ..machine.assembled import Problem
 from ..machine.train import Posed
 from ..settings import STATUSES

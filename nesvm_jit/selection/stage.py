@@ -10,7 +10,7 @@ import numpy as np
 
 from ..binary.costs import costs
 from ..binary.kernel_matrix import kernel_rows, worker_mb
-from ..kernels.gram import gram
+from ..kernels import gram
 from ..machine.assembled import Problem
 from ..machine.train import Job, Posed
 from ..matrix.rows import narrowed, take_rows

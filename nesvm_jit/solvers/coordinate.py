@@ -24,7 +24,7 @@ from ..kernels.coordinate import (
     _shuffle,
     dual_rows,
 )
-from ..kernels.sweep import HINGE
+from ..kernels.loss import HINGE
 from ..problems.evaluation import Evaluation
 from ..problems.linear import LinearProblem
 from .driver import Engine, Steps, always
