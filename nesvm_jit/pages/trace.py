@@ -1,11 +1,14 @@
 """The rounds of a run as CSV, for other programs."""
 
+from typing import Any
+
 from ..errors import InputError
 from ..files.text import writing
+from ..machine.machine import Machine
 from ..solvers.run import COLUMNS
 
 
-def write_trace(machine, path) -> None:
+def write_trace(machine: Machine, path: Any) -> None:
     """A line for every round of every sub-problem, these numbered from 0 as in `problems`."""
     if machine.solutions is None:
         raise InputError("a trace needs a machine trained with keep_solutions=True")

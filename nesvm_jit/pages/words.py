@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from ..files.model.record import ModelRecord
+from ..machine.machine import Machine
 from .numbers import duration, percent, share, text
 
 MODELS = {"csvm": "C-SVM", "lpsvm": "LP-SVM", "lssvm": "LS-SVM"}
@@ -72,7 +74,7 @@ def training_tiles(facts: dict[str, Any], right: str) -> list[list[str]]:
     ]
 
 
-def training_facts(machine, facts: dict[str, Any]) -> list[list[str]]:
+def training_facts(machine: Machine, facts: dict[str, Any]) -> list[list[str]]:
     """Name and value of everything else."""
     record, seconds = machine.record, facts["seconds"]
     several = len(machine.problems) > 1
@@ -107,14 +109,14 @@ def training_facts(machine, facts: dict[str, Any]) -> list[list[str]]:
     return rows + _times(seconds)
 
 
-def _kernel(record) -> str:
+def _kernel(record: ModelRecord) -> str:
     if record.kernel == "rbf":
         return f"RBF, γ = {text(record.gamma)}"
     if record.kernel == "poly":
         return f"polynomial, degree {record.degree}, γ = {text(record.gamma)}, coef0 = " + text(
             record.coef0
         )
-    return record.kernel
+    return str(record.kernel)
 
 
 def path_certificate(facts: dict[str, Any]) -> dict[str, Any]:
