@@ -1,6 +1,7 @@
 """What a row costs: C, the weight of its class and its own."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -9,7 +10,9 @@ from ..matrix.checks import as_vector
 from ..settings import one_of, positive
 
 
-def costs(C, y: np.ndarray, classes: np.ndarray, sample_weight, class_weight) -> np.ndarray:
+def costs(
+    C: float, y: np.ndarray, classes: np.ndarray, sample_weight: Any, class_weight: Any
+) -> np.ndarray:
     """c_i = C · class weight · sample weight, for any labels."""
     c = np.full(len(y), float(C))
     if sample_weight is not None:

@@ -21,10 +21,10 @@ from ..numerics.eigenvalues import extreme_eigenvalues
 from ..problems.kernel_rows import KernelRows, entry_error
 from ..settings import Settings
 
-SYMMETRIC = 1e-10  # share of the largest entry of a precomputed kernel
-INDEFINITE = 1e-6  # share of the largest eigenvalue, below zero: more than rounding
-LARGEST = 1e100  # of a kernel's values: sums of their products are still numbers
-MANY_RUNS = 64  # of neighbours: beyond, one by one is faster
+SYMMETRIC = 1e-10  # share of its largest entry by which a precomputed kernel may be asymmetric
+INDEFINITE = 1e-6  # share of the largest eigenvalue: one that far below zero is no rounding
+LARGEST = 1e100  # that a kernel's value may be: sums of products are still numbers
+MANY_RUNS = 64  # runs of neighbouring rows, beyond which a copy entry by entry is faster
 ROUNDING = 0.1  # share of the tolerance that float32 rounding may use
 NOT_SEMIDEFINITE = (
     "a kernel matrix must be positive semidefinite, or nothing could be certified; "
@@ -32,7 +32,7 @@ NOT_SEMIDEFINITE = (
 )
 
 
-def gamma_of(gamma, X: Matrix) -> float:
+def gamma_of(gamma: Any, X: Matrix) -> float:
     """γ as a number: 1/features by default, 1/(features · variance of X) for "scale"."""
     n, p = shape(X)
     if gamma is None or gamma == "auto":

@@ -20,9 +20,9 @@ from ..matrix.rows import as_scipy, narrowed, row_slice, take_rows
 from ..settings import Settings
 from .kernel_matrix import budget_bytes, spec_of
 
-SINGULAR = 1e-12  # of the largest eigenvalue of K_L: directions below are left out
-BLOCK_CELLS = 1 << 22
-USUAL = 1000  # landmarks
+SINGULAR = 1e-12  # share of K_L's largest eigenvalue: directions of smaller ones are left out
+BLOCK_CELLS = 1 << 22  # kernel values that are held at a time, 32 MB
+USUAL = 1000  # landmarks where none are asked for
 
 
 @dataclass(frozen=True)

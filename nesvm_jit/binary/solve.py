@@ -97,7 +97,7 @@ def solve_checked(
 # ---------------------------------------------------------------- the public edge
 
 
-def _labels(y, n: int) -> np.ndarray:
+def _labels(y: Any, n: int) -> np.ndarray:
     y = as_vector("y", y, n)
     if not (np.abs(y) == 1.0).all():
         raise InputError("y must hold -1 and +1 only")
@@ -106,7 +106,7 @@ def _labels(y, n: int) -> np.ndarray:
     return y
 
 
-def _costs(C, y: np.ndarray, sample_weight, class_weight) -> np.ndarray:
+def _costs(C: float, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
     """c_i = C · class weight · sample weight."""
     c = costs(C, y, np.array([-1.0, 1.0]), sample_weight, class_weight)
     if not all(c[y == k].any() for k in (-1.0, 1.0)):
