@@ -224,3 +224,9 @@ def algorithm_1(F, gradient, w, w_star, L, rounds, tight=False, restart=False):
         else:
             w, k = after, k + 1
     return seen, last, w
+
+
+def brier(probabilities, labels_index):
+    """The mean over rows of Σ_j (p_j − [j is the label])²: 0 is perfect, 2 the worst."""
+    right = np.eye(np.shape(probabilities)[1])[labels_index]
+    return np.square(probabilities - right).sum(axis=1).mean()

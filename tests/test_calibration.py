@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from nesvm_jit import InputError
-from nesvm_jit.machine.calibration import brier, couple, fit_sigmoid, normalise, sigmoid
+from nesvm_jit.machine.calibration import couple, fit_sigmoid, normalise, sigmoid
 from nesvm_jit.machine.multiclass import pairs
 from scipy.optimize import minimize
 from scipy.special import expit
@@ -268,11 +268,3 @@ def test_normalised_rows_sum_to_one_and_keep_their_order(p):
 
 def test_nothing_at_all_is_shared_equally():
     assert normalise([[0.0, 0.0], [1.0, 3.0]]).tolist() == [[0.5, 0.5], [0.25, 0.75]]
-
-
-def test_the_brier_score_is_the_mean_squared_distance_to_the_truth():
-    rng = np.random.default_rng(0)
-    p, labels = rng.dirichlet(np.ones(4), size=30), rng.integers(0, 4, 30)
-    assert brier(p, labels) == pytest.approx(np.square(p - np.eye(4)[labels]).sum(1).mean())
-    assert brier(np.eye(3), [0, 1, 2]) == 0
-    assert brier(np.eye(3), [1, 2, 0]) == 2

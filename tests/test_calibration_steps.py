@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError
 from nesvm_jit.machine import calibration
-from nesvm_jit.machine.calibration import brier, couple, fit_sigmoid, normalise, sigmoid
+from nesvm_jit.machine.calibration import couple, fit_sigmoid, normalise, sigmoid
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.multiclass import ovo_decision, ovr_choice, vote
 from scipy.optimize import brentq
@@ -280,11 +280,6 @@ def test_rows_of_almost_nothing_are_shared_equally():
     assert got == [[0.5, 0.5], [1.0, 0.0], [0.5, 0.5], [0.75, 0.25], [0.0, 1.0], [0.5, 0.5]]
 
 
-def test_the_brier_score_by_hand():
-    assert brier([[0.5, 0.25, 0.25], [0.0, 1.0, 0.0]], [0, 2]) == (0.25 + 0.125 + 2.0) / 2
-    assert brier([[1.0, 0.0]], [0]) == 0.0
-
-
 # ---------------------------------------------------------------- votes
 
 
@@ -416,7 +411,6 @@ def test_single_precision_is_raised_before_anything_is_rounded():
     assert np.array_equal(sigmoid(f, 1.1, 0.3), sigmoid(f.astype(float), 1.1, 0.3))
     p = np.array([[0.1, 0.3], [0.7, 0.2]], dtype=np.float32)
     assert np.array_equal(normalise(p), normalise(p.astype(float)))
-    assert brier(p, [0, 1]) == brier(p.astype(float), [0, 1])
     r = np.array([[[0, 0.1], [0.9, 0]]], dtype=np.float32)
     assert np.array_equal(couple(r), couple(r.astype(float)))
 

@@ -253,7 +253,7 @@ def test_seconds_of_earlier_runs_count(tmp_path):
 @pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
 @pytest.mark.parametrize("small", [0, 10**9], ids=["threads", "one by one"])
 def test_several_classes(tmp_path, monkeypatch, multiclass, small):
-    monkeypatch.setattr("nesvm_jit.machine.train.SMALL_CELLS", small)
+    monkeypatch.setattr("nesvm_jit.machine.jobs.SMALL_CELLS", small)
     X, y = several(classes=4)
 
     def fit(**more):
@@ -374,7 +374,7 @@ def test_damaged_files_are_refused(stopped):
         b"{}\n",
         b"\x1f\x8b\x00",
         b"\x80\x04",
-        whole.replace(b'"version": 1', b'"version": 2'),
+        whole.replace(b'"version": 2', b'"version": 1'),
     ]
     assert len(texts) == 69
     for text in texts:

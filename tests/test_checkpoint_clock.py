@@ -1,17 +1,19 @@
 """Checkpoints by a clock that the test sets: when they are due, what they hold and refuse."""
 
+import hashlib
 import inspect
 import warnings
-import zlib
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 from nesvm_jit import InputError, NesvmError, __version__
+from nesvm_jit import clock as clocks
 from nesvm_jit.checkpoint import checkpoint
-from nesvm_jit.checkpoint import fingerprint as kept
-from nesvm_jit.checkpoint.checkpoint import Checkpoint
+from nesvm_jit.checkpoint.checkpoint import Checkpoint, open_checkpoint
+from nesvm_jit.checkpoint.fingerprint import data_fingerprint
 from nesvm_jit.checkpoint.snapshot import read_snapshot, write_snapshot
+from nesvm_jit.clock import Clock
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.pure
 KEY = {"C": 1.0, "model": "csvm", "data": [1, 2]}
 
 
-class Clock:
+class FakeTime:
     now = 100.0
 
     def perf_counter(self):
@@ -30,8 +32,9 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch):
-    clock = Clock()
+    clock = FakeTime()
     monkeypatch.setattr(checkpoint, "time", clock)
+    monkeypatch.setattr(clocks, "time", clock)
     return clock
 
 
@@ -53,8 +56,8 @@ def written(monkeypatch):
 
 def test_a_new_checkpoint_is_written_at_once(tmp_path, clock, written):
     found = Checkpoint(tmp_path / "file", 10.0, KEY)
-    assert written == [{"key": KEY, "seconds": 0.0, "done": {}, "slots": {}}]
-    assert (found.started, found.next) == (100.0, 110.0)
+    assert written == [{"fingerprint": KEY, "seconds": 0.0, "done": {}, "slots": {}}]
+    assert (found.clock.now(), found.next) == (0.0, 110.0)
     assert found.done(0) is None
 
 
@@ -119,7 +122,12 @@ def test_a_result_takes_the_place_of_its_state(tmp_path, clock, written):
     found.slot(3).put({"a": 1})
     clock.now = 110.0
     found.finish(3, {"b": 2.5})
-    assert written[-1] == {"key": KEY, "seconds": 10.0, "done": {"3": {"b": 2.5}}, "slots": {}}
+    assert written[-1] == {
+        "fingerprint": KEY,
+        "seconds": 10.0,
+        "done": {"3": {"b": 2.5}},
+        "slots": {},
+    }
     assert found.done(3) == {"b": 2.5}
     assert found.slot(3).state is None
     found.finish(4, {})
@@ -149,7 +157,7 @@ def test_going_on_counts_the_seconds_before_and_finds_everything(tmp_path, clock
     before = (tmp_path / "file").read_bytes()
     found = Checkpoint(tmp_path / "file", 10.0, KEY, resume=True)
     assert (tmp_path / "file").read_bytes() == before
-    assert (found.started, found.next) == (494.0, 510.0)
+    assert (found.clock.now(), found.next) == (6.0, 510.0)
     assert found.done(1) == {"b": 2}
     assert (found.slot(0).began, found.slot(0).state) == (4.0, {"a": 1})
     assert found.slot(2).began == 6.0
@@ -177,7 +185,9 @@ def test_a_checkpoint_of_another_run_is_told(tmp_path, change, what):
     assert Checkpoint(path, 10.0, fewer, resume=True).done(0) is None
 
 
-@pytest.mark.parametrize("facts", [{}, {"key": {}}, {"key": {}, "done": {}, "slots": {}}, [1]])
+@pytest.mark.parametrize(
+    "facts", [{}, {"fingerprint": {}}, {"fingerprint": {}, "done": {}, "slots": {}}, [1]]
+)
 def test_what_is_no_checkpoint_of_a_training_run_is_told(tmp_path, facts):
     write_snapshot(tmp_path / "file", facts)
     with pytest.raises(InputError) as e:
@@ -223,7 +233,7 @@ def test_a_disk_that_fills_up_is_a_warning_and_is_tried_again(tmp_path, clock, m
 
 
 def test_a_fit_without_a_checkpoint_has_none():
-    with kept.opened(Settings(), None, n=1) as found:
+    with open_checkpoint(Settings(), None, n=1) as found:
         assert found is None
 
 
@@ -231,8 +241,8 @@ def test_the_key_holds_every_setting_that_decides_where_a_run_goes(tmp_path):
     free = {"max_iter", "time_limit", "callback", "checkpoint", "checkpoint_every", "resume"}
     asked = {"C": np.float64(2.5), "tol": 1e-5, "max_iter": 7, "checkpoint_every": 30.0}
     settings = Settings(checkpoint=tmp_path / "file", **asked)
-    with kept.opened(settings, lambda: [1, None], multiclass="ovo") as found:
-        key = read_snapshot(tmp_path / "file")["key"]
+    with open_checkpoint(settings, lambda: [1, None], multiclass="ovo") as found:
+        key = read_snapshot(tmp_path / "file")["fingerprint"]
     names = {f.name for f in fields(Settings)}
     assert free <= names
     assert set(key) == {"program", "multiclass", "data"} | names - free
@@ -241,22 +251,45 @@ def test_the_key_holds_every_setting_that_decides_where_a_run_goes(tmp_path):
     assert (key["C"], key["tol"], key["model"]) == (2.5, 1e-5, "csvm")
     assert found._every == 30.0
     other = Settings(checkpoint=tmp_path / "file", C=2.5, tol=1e-5, max_iter=9, resume=True)
-    with kept.opened(other, lambda: [1, None], multiclass="ovo") as found:
+    with open_checkpoint(other, lambda: [1, None], multiclass="ovo") as found:
         assert found.done(0) is None
     with pytest.raises(InputError, match="of other data"):
-        kept.opened(other, lambda: [2, None], multiclass="ovo")
+        open_checkpoint(other, lambda: [2, None], multiclass="ovo")
 
 
-def sums(a, kind):
-    return [kind, list(a.shape), zlib.crc32(np.ascontiguousarray(a).tobytes())]
+def test_a_checkpoint_goes_on_with_the_clock_of_the_call(tmp_path, clock):
+    call = Clock(20.0)
+    clock.now = 103.0
+    settings = Settings(checkpoint=tmp_path / "file", checkpoint_every=5.0)
+    with open_checkpoint(settings, lambda: [], call) as found:
+        assert found.clock is call
+        assert found.slot(0).began == 3.0
+        clock.now = 108.0
+        found.finish(0, {})
+    clock.now = 1000.0
+    again = Clock(20.0)
+    assert (again.now(), again.left(), again.left(3.0)) == (0.0, 20.0, 17.0)
+    clock.now = 1001.0
+    open_checkpoint(replace(settings, resume=True), lambda: [], again)
+    assert (again.now(), again.left(), again.left(30.0)) == (9.0, 11.0, 0.0)
+    assert Clock().left() is None
 
 
-def test_data_are_known_by_type_shape_and_checksum():
+def digest(*parts):
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        found.update(part if isinstance(part, bytes) else np.ascontiguousarray(part).tobytes())
+    return found.hexdigest()
+
+
+def test_data_are_known_by_type_shape_and_digest():
     A = np.arange(12.0).reshape(3, 4)
     y = np.array([1, 2, 3], dtype=np.int32)
-    assert kept.checksums(y, None, A[:, ::2]) == [sums(y, "<i4"), None, sums(A[:, ::2], "<f8")]
-    assert kept.data_of(A, y, None) == [[sums(A, "<f8")], sums(y, "<i4"), None]
+    of_y, of_A = digest(b"<i4 (3,) ", y), digest(b"<f8 (3, 4) ", A)
+    every_second = digest(b"<f8 (3, 2) ", A[:, ::2])
+    assert data_fingerprint(y, None, A[:, ::2], A) == [of_y, None, every_second, of_A]
     X = as_matrix(csr_matrix(A))
-    parts = [sums(a, a.dtype.str) for a in (X.data, X.indices, X.indptr)]
-    assert kept.matrix_checksum(X) == [4, *parts]
-    assert kept.data_of(X) == [[4, *parts]]
+    parts = [b"4 "]
+    for a in (X.data, X.indices, X.indptr):
+        parts += [f"{a.dtype.str} {a.shape} ".encode(), a]
+    assert data_fingerprint(X) == [digest(*parts)]

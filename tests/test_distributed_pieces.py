@@ -3,12 +3,12 @@ of them, and the log of calls."""
 
 import gzip
 import os
-import zlib
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, convert
+from nesvm_jit.checkpoint.fingerprint import data_fingerprint
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import Size
 from nesvm_jit.models import MODELS
@@ -445,23 +445,19 @@ def test_rows_are_read_once_until_they_are_forgotten(rows):
     assert len(piece.read) == 2
 
 
-def crc(a):
-    return [a.dtype.str, list(a.shape), zlib.crc32(a.tobytes())]
-
-
 def test_checksums_are_of_every_matrix_and_of_the_labels(rows):
     A, B = np.array([[1.0, 2.0]]), np.array([[3.0, 4.0], [5.0, 6.0]])
     found = checksum_rows(rows(source((A, [1.0]), (B, [2.0, 1.0]))))
-    assert found == [[crc(A)], [crc(B)], crc(np.array([1.0, 2.0, 1.0]))]
+    assert found == data_fingerprint(A, B, np.array([1.0, 2.0, 1.0]))
 
 
 def test_pieces_without_rows_are_left_out_but_for_one_if_there_are_no_others(rows):
     nothing, no_columns = np.zeros((0, 2)), np.zeros((3, 0))
     found = checksum_rows(rows(Source((Counting(nothing), Counting(no_columns)), None, float)))
-    assert found == [[crc(no_columns)], crc(np.arange(3.0))]
+    assert found == data_fingerprint(no_columns, np.arange(3.0))
     forget_rows(NAME)
     found = checksum_rows(rows(Source((Counting(nothing),) * 2, None, float)))
-    assert found == [[crc(nothing)], crc(np.arange(0.0))]
+    assert found == data_fingerprint(nothing, np.arange(0.0))
 
 
 def test_a_shard_has_labels_and_costs_of_its_problem(rows):

@@ -8,7 +8,7 @@ from nesvm_jit import InputError, solve, train
 from nesvm_jit.binary import kernel as kernel_form
 from nesvm_jit.binary import kernel_matrix
 from nesvm_jit.kernels.public import as_spec
-from nesvm_jit.machine import train as machine_train
+from nesvm_jit.machine import jobs
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS
 from nesvm_jit.models.base import Smoothing
@@ -250,7 +250,7 @@ def test_pairs_of_classes_share_one_matrix_and_stay_the_same(monkeypatch, model)
     X[y == 1.0] += 1.0
     options = {"model": model, "kernel": "rbf", "C": 2.0, "tol": 1e-7, "multiclass": "ovo"}
     shared = train(X, y, **options)
-    monkeypatch.setattr(machine_train, "shared_matrix", lambda *_: None)
+    monkeypatch.setattr(jobs, "shared_matrix", lambda *_: None)
     alone = train(X, y, **options)
     np.testing.assert_allclose(shared.decision_function(X), alone.decision_function(X), atol=1e-3)
     for a, b in zip(shared.problems, alone.problems, strict=True):

@@ -11,8 +11,17 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "nesvm_jit"
 # From the cellar up: a module imports from its own room or from one above it in this list.
 ROOMS = (
-    *("errors", "settings", "jit", "matrix", "numerics", "kernels", "files", "models", "problems"),
-    *("solvers", "checkpoint", "binary", "machine", "selection", "distributed", "pages"),
+    *("errors", "clock", "settings", "jit", "matrix", "numerics", "kernels", "files", "models"),
+    *(
+        "problems",
+        "solvers",
+        "checkpoint",
+        "binary",
+        "machine",
+        "selection",
+        "distributed",
+        "pages",
+    ),
     *("estimator", "cli", "__main__"),
 )
 COMPILERS = {"numba", "llvmlite"}

@@ -1,16 +1,18 @@
 """`train`: machines of any labels and classes, against plain NumPy, other solvers and LIBSVM."""
 
+import inspect
 import os
 import pickle
 import signal
 import threading
 import time
 
-import nesvm_jit.machine.train
+import nesvm_jit
 import numpy as np
 import pytest
 from nesvm_jit import InputError, cross_validate, load_model, train
-from nesvm_jit.machine.calibration import brier
+from nesvm_jit.binary.solve import solve_checked
+from nesvm_jit.machine import folds
 from nesvm_jit.machine.multiclass import class_order
 from scipy.sparse import csr_matrix
 
@@ -320,14 +322,15 @@ def test_a_callback_is_told_which_problem_it_is(threads):
 @pytest.mark.parametrize("probability", [False, True])
 def test_the_time_limit_is_that_of_all_that_is_solved(monkeypatch, probability):
     X, y = corners(3)
-    limits, solve = [], nesvm_jit.machine.train.solve_checked
+    limits, solve = [], solve_checked
 
-    def slowly(X, y, c, settings, start):
+    def slowly(X, y, c, settings, start, rows):
         limits.append(settings.time_limit)
         time.sleep(0.01)
-        return solve(X, y, c, settings, start)
+        return solve(X, y, c, settings, start, rows)
 
-    monkeypatch.setattr(nesvm_jit.machine.train, "solve_checked", slowly)
+    for module in (inspect.getmodule(train), folds):
+        monkeypatch.setattr(module, "solve_checked", slowly)
     before = nesvm_jit.get_threads()
     nesvm_jit.set_threads(1)
     try:
@@ -497,7 +500,7 @@ def test_cross_validation_is_that_of_machines_without_the_fold():
         cv = cross_validate(given(X, kernel), y, 4, seed=3, **options)
         for k in range(4):
             out = cv.folds == k
-            m = fit(X[~out], y[~out], kernel, tol=1e-6)
+            m = fit(X[~out], y[~out], kernel, tol=1e-6, classes=class_order(y))
             Z = gram(X[out], X[~out], kernel) if kernel == "precomputed" else X[out]
             np.testing.assert_array_equal(cv.predicted[out], m.predict(Z))
             assert cv.accuracies[k] == np.mean(cv.predicted[out] == y[out])
@@ -585,9 +588,9 @@ def test_brier_scores_are_libsvms(name, kernel):
     ours, theirs = [], []
     for seed in range(4):  # folds are drawn at random, LIBSVM's too: one draw may be 0.01 off
         m = train(X, y, kernel=kernel, multiclass="ovo", probability=True, seed=seed)
-        ours.append(brier(m.predict_proba(Z), np.argmax(m.classes == z[:, None], axis=1)))
+        ours.append(oracle.brier(m.predict_proba(Z), np.argmax(m.classes == z[:, None], axis=1)))
         model = svm.svm_train(y, csr_matrix(X), f"-t {2 if kernel == 'rbf' else 0} -b 1 -q")
         p = svm.svm_predict(z, csr_matrix(Z), model, "-b 1 -q")[2]
         labels = np.array(model.get_labels())
-        theirs.append(brier(np.array(p), np.argmax(labels == z[:, None], axis=1)))
+        theirs.append(oracle.brier(np.array(p), np.argmax(labels == z[:, None], axis=1)))
     assert abs(np.mean(ours) - np.mean(theirs)) < 0.01

@@ -2,8 +2,6 @@
 sub-problems, the order of work."""
 
 import threading
-import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,13 +10,11 @@ from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import machine as machines
+from nesvm_jit.machine import parallel
 from nesvm_jit.machine.assembled import linear_machine
-from nesvm_jit.machine.finished import finished, solve_or_recall
 from nesvm_jit.machine.machine import Machine
-from nesvm_jit.machine.parallel import run_all
+from nesvm_jit.machine.parallel import run_all, run_chains
 from nesvm_jit.matrix.checks import as_matrix
-from nesvm_jit.selection import schedule
-from nesvm_jit.selection.schedule import run_chains
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 from scipy.special import expit
@@ -391,33 +387,6 @@ def test_a_machine_of_landmarks_keeps_their_rows_by_class():
         np.testing.assert_allclose(found.solution.margins, f[found.problem.rows, k], atol=1e-8)
 
 
-# ---------------------------------------------------------------- solved once
-
-
-def test_only_what_converged_is_finished():
-    assert finished(a_solution([1.0], [0.0], status="converged"))
-    for status in ("iteration_limit", "time_limit", "interrupted"):
-        assert not finished(a_solution([1.0], [0.0], status=status))
-
-
-@pytest.mark.parametrize("status", ["converged", "time_limit"])
-def test_a_sub_problem_is_kept_once_it_has_converged(status):
-    found, kept = a_solution([1.0], [0.0], status=status), {}
-    checkpoint = SimpleNamespace(done=kept.get, slot=lambda k: f"slot {k}", finish=kept.__setitem__)
-    slots = []
-    got = solve_or_recall(checkpoint, 4, lambda slot: slots.append(slot) or found)
-    assert got is found
-    assert slots == ["slot 4"]
-    assert kept == ({4: vars(found)} if status == "converged" else {})
-
-
-def test_a_sub_problem_that_is_kept_is_not_solved_again():
-    found = a_solution([1.0], [0.0])
-    checkpoint = SimpleNamespace(done={3: vars(found)}.get)
-    assert vars(solve_or_recall(checkpoint, 3, None)) == vars(found)
-    assert solve_or_recall(None, 3, lambda slot: (slot, found)) == (None, found)
-
-
 # ---------------------------------------------------------------- tasks and threads
 
 
@@ -465,29 +434,23 @@ def test_a_task_that_fails_stops_the_others(two_threads):
     assert ended == [True]
 
 
-class Steps:
-    """A chain of steps that are written down; the last one may be followed by others."""
-
-    def __init__(self, name, count, log, after=()):
-        self.name, self.left, self.log, self.after = name, count, log, after
-
-    def step(self):
-        self.log.append(self.name)
-        self.left -= 1
-        return [self] if self.left else list(self.after)
+def steps(name, count, log, before=lambda: None):
+    """A chain of steps that are written down."""
+    for _ in range(count):
+        before()
+        log.append(name)
+        yield
 
 
-def order_of(monkeypatch, counts, workers, after=None):
+def order_of(monkeypatch, counts, workers):
     """The order of steps where one thread does the work of all."""
-    monkeypatch.setattr(schedule, "get_threads", lambda: workers)
+    monkeypatch.setattr(parallel, "get_threads", lambda: workers)
     asked = []
     monkeypatch.setattr(
-        schedule, "run_all", lambda tasks, stop, small: asked.append(len(tasks)) or tasks[0]()
+        parallel, "run_all", lambda tasks, stop, small: asked.append(len(tasks)) or tasks[0]()
     )
     log: list = []
-    chains = [Steps(name, count, log) for name, count in zip("abcdefgh", counts, strict=False)]
-    if after:
-        chains[0].after = [Steps("z", after, log)]
+    chains = [steps(name, count, log) for name, count in zip("abcdefgh", counts, strict=False)]
     run_chains(chains, threading.Event(), False)
     return asked, "".join(log)
 
@@ -512,62 +475,45 @@ def test_chains_take_turns_so_that_no_thread_is_left_over(
     assert order_of(monkeypatch, counts, workers) == ([asked], order)
 
 
-def test_what_ends_a_chain_comes_at_once(monkeypatch):
-    assert order_of(monkeypatch, [1, 2, 2, 2], 2, after=1) == ([2], "azbbcdcd")
-    assert order_of(monkeypatch, [1, 2, 2, 2], 2, after=2) == ([2], "azbzbcdcd")
-
-
 def test_small_chains_run_one_by_one_in_the_callers_thread(two_threads):
-    log: list = []
+    log, threads = [], []
 
-    class Where(Steps):
-        def step(self):
-            assert who() is threading.main_thread()
-            return super().step()
+    def note():
+        threads.append(who())
 
-    run_chains([Where("a", 3, log), Where("b", 2, log)], threading.Event(), True)
+    run_chains([steps("a", 3, log, note), steps("b", 2, log, note)], threading.Event(), True)
     assert "".join(log) == "aaabb"
+    assert set(threads) == {threading.main_thread()}
 
 
 def test_chains_end_where_they_are_stopped():
     log, stop = [], threading.Event()
 
-    class Stopping(Steps):
-        def step(self):
-            if len(log) == 2:
-                stop.set()
-            return super().step()
+    def stop_at_the_third():
+        if len(log) == 2:
+            stop.set()
 
-    run_chains([Stopping("a", 5, log), Stopping("b", 5, log)], stop, True)
+    chains = [steps(name, 5, log, stop_at_the_third) for name in "ab"]
+    run_chains(chains, stop, True)
     assert "".join(log) == "aaa"
 
 
 def test_a_chain_that_fails_stops_all(two_threads):
     log, stop = [], threading.Event()
 
-    class Failing(Steps):
-        def step(self):
-            raise InputError("no step")
+    def fail():
+        raise InputError("no step")
 
     with pytest.raises(InputError, match="no step"):
-        run_chains([Failing("a", 5, log), Steps("b", 5, log)], stop, True)
+        run_chains([steps("a", 5, log, fail), steps("b", 5, log)], stop, True)
     assert stop.is_set()
     assert log == []
 
 
-def test_a_thread_without_work_waits_for_what_another_one_leads_to(two_threads):
+def test_chains_run_side_by_side_and_all_to_their_ends(two_threads):
     log, met = [], threading.Barrier(2, timeout=20)
-
-    class Meeting(Steps):
-        def step(self):
-            met.wait()
-            return super().step()
-
-    class Slow(Steps):
-        def step(self):
-            time.sleep(0.05)
-            return super().step()
-
-    both = [Meeting("x", 1, log), Meeting("y", 1, log)]
-    run_chains([Steps("a", 1, log), Slow("b", 2, log, both)], threading.Event(), False)
-    assert sorted(log) == ["a", "b", "b", "x", "y"]
+    chains = [steps("a", 3, log, met.wait), steps("b", 3, log, met.wait), steps("c", 4, log)]
+    run_chains(chains[:2], threading.Event(), False)
+    assert sorted(log) == ["a"] * 3 + ["b"] * 3
+    run_chains([chains[2], steps("d", 1, log), steps("e", 2, log)], threading.Event(), False)
+    assert sorted(log[6:]) == ["c"] * 4 + ["d"] + ["e"] * 2

@@ -6,6 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, load_model, solve, train
+from nesvm_jit.checkpoint import checkpoint as checkpoints
+from nesvm_jit.checkpoint.checkpoint import resume_if_same
+from nesvm_jit.checkpoint.fingerprint import data_fingerprint
+from nesvm_jit.clock import Clock
 from nesvm_jit.kernels.loss import SQUARE
 from nesvm_jit.machine.calibration import couple
 from nesvm_jit.matrix.checks import as_matrix
@@ -13,8 +17,9 @@ from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.certificate import DualSums
 from nesvm_jit.problems.evaluation import Evaluation
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
-from nesvm_jit.selection import state
-from nesvm_jit.selection.stage import Fit
+from nesvm_jit.selection.path import STATE_EVERY
+from nesvm_jit.selection.result import Fit
+from nesvm_jit.selection.search import Column, save
 from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
@@ -79,30 +84,30 @@ def test_one_round_at_a_small_cost_is_not_certified(C):
     assert s.gap == pytest.approx(1 - s.dual_objective / s.objective)
 
 
-def finished_column(k=0):
-    fit = Fit({"accuracy": 0.5}, 0.1, 1.0, 0.0, True, 3, None, 7, "converged")
-    return SimpleNamespace(key=(0, k), folds=(0,), fits={(0, 0): fit})
+def finished_fit():
+    return {(0, 0): Fit({"accuracy": 0.5}, 0.1, 1.0, 0.0, True, 3, None, 7, "converged")}
 
 
 def test_a_path_that_is_killed_has_kept_its_finished_columns(tmp_path, monkeypatch):
-    clock = [100.0]
-    monkeypatch.setattr(state.time, "monotonic", lambda: clock[0])
-    kept = state.State(str(tmp_path / "state"), "a key")
-    kept.add(finished_column(0))
-    assert not (tmp_path / "state").exists()  # not at every column
-    clock[0] += 2 * state.EVERY
-    kept.add(finished_column(1))
-    again = state.State(str(tmp_path / "state"), "a key")
+    clock = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(checkpoints.time, "perf_counter", lambda: clock.now)
+    given = tmp_path / "state", STATE_EVERY, {"data": []}
+    kept, _ = resume_if_same(*given, Clock())
+    save(kept, Column(0, 0, (0,)), finished_fit())
+    assert resume_if_same(*given, Clock())[0].resumed == 0  # not at every column
+    clock.now += 2 * STATE_EVERY
+    save(kept, Column(0, 1, (0,)), finished_fit())
+    again, _ = resume_if_same(*given, Clock())
     assert again.resumed == 2
-    assert again.get(0, 1, (0,), 1)[0, 0].iterations == 7
+    assert again.done("0 1 0")[0][2]["iterations"] == 7
 
 
-def test_the_key_of_a_path_is_that_of_its_data_and_of_nothing_else():
+def test_the_fingerprint_of_data_is_theirs_and_of_nothing_else():
     X, y = ball()
-    key = state.key_of(as_matrix(X), [y, None], {"C": 1})
-    assert key == state.key_of(as_matrix(X.copy()), [y.copy(), np.empty(0)], {"C": 1})
-    assert key != state.key_of(as_matrix(X), [y, np.empty(1)], {"C": 1})
-    assert key != state.key_of(as_matrix(X), [-y, None], {"C": 1})
+    key = data_fingerprint(as_matrix(X), y, None)
+    assert key == data_fingerprint(as_matrix(X.copy()), y.copy(), None)
+    assert key != data_fingerprint(as_matrix(X), y, np.empty(0))
+    assert key != data_fingerprint(as_matrix(X), -y, None)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-4, 1.0, 1e6, 1e9])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, get_threads, path, set_threads, train
 from nesvm_jit.machine.folds import stratified_folds
-from nesvm_jit.selection import state as states
 from nesvm_jit.selection.grid import cost_grid, gamma_grid
 from nesvm_jit.selection.scores import SCORES, all_scores
 from scipy.sparse import csr_matrix
@@ -241,7 +240,7 @@ def test_repeats_draw_other_folds():
 @pytest.mark.parametrize("labels", [TWO, THREE])
 @pytest.mark.skipif(get_threads() < 2, reason="one core")
 def test_threads_change_no_bit(how, labels, monkeypatch):
-    monkeypatch.setattr("nesvm_jit.machine.train.SMALL_CELLS", 0)
+    monkeypatch.setattr("nesvm_jit.machine.jobs.SMALL_CELLS", 0)
     X, y = blobs(labels, n=400, p=6, seed=9)
     before, found = get_threads(), []
     for threads in (1, 2):
@@ -319,7 +318,7 @@ def stopping(after):
 
 @pytest.mark.parametrize(("kernel", "labels"), [("linear", TWO), ("linear", THREE), ("rbf", THREE)])
 def test_resumed_equals_uninterrupted(kernel, labels, tmp_path, monkeypatch):
-    monkeypatch.setattr(states, "EVERY", 0.0)
+    monkeypatch.setattr("nesvm_jit.selection.path.STATE_EVERY", 0.0)
     X, y = blobs(labels, n=120, seed=12)
     file = tmp_path / "state"
     asked = {"costs": [0.1, 1, 10], "folds": 4, "repeats": 2, "kernel": kernel, "refit": False}
@@ -340,7 +339,7 @@ def test_resumed_equals_uninterrupted(kernel, labels, tmp_path, monkeypatch):
 
 
 def test_a_state_of_another_run_is_left_as_it_is(tmp_path, monkeypatch):
-    monkeypatch.setattr(states, "EVERY", 0.0)
+    monkeypatch.setattr("nesvm_jit.selection.path.STATE_EVERY", 0.0)
     X, y = blobs(TWO)
     file = tmp_path / "state"
     with pytest.raises(KeyboardInterrupt):
@@ -362,7 +361,7 @@ def test_another_file_is_not_written_over(tmp_path):
     file = tmp_path / "state"
     for text in ("precious", "[1]", '{"key": 1, "columns": {"a": [[0, 0, {}]]}}'):
         file.write_text(text)
-        with pytest.raises(Exception, match="must be absent or left by an interrupted path"):
+        with pytest.raises(Exception, match="must be absent or an earlier checkpoint"):
             path(X, y, [0.1, 1], folds=3, state=file)
         assert file.read_text() == text
 

@@ -2,34 +2,36 @@
 
 import inspect
 import itertools
+import json
 import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings, get_threads, path, set_threads, train
+from nesvm_jit import clock as clocks
 from nesvm_jit.binary.kernel_matrix import worker_mb
-from nesvm_jit.binary.start import Start
-from nesvm_jit.machine.assembled import Problem
-from nesvm_jit.machine.folds import stratified_folds
-from nesvm_jit.machine.train import Job, Posed, problems_of
-from nesvm_jit.matrix.checks import as_matrix
-from nesvm_jit.selection import columns
-from nesvm_jit.selection import search as searches
-from nesvm_jit.selection import stage as stages
-from nesvm_jit.selection.columns import (
-    Column,
+from nesvm_jit.checkpoint.checkpoint import Checkpoint
+from nesvm_jit.clock import Clock
+from nesvm_jit.machine import folds as machine_folds
+from nesvm_jit.machine import jobs, validation
+from nesvm_jit.machine.folds import start_after, stratified_folds
+from nesvm_jit.machine.jobs import Job, Problem, make_job, make_problems
+from nesvm_jit.machine.validation import (
+    Fold,
     Piece,
-    Scoring,
-    Walk,
-    folds_together,
-    start_of,
+    Validation,
+    group_folds,
+    make_piece,
+    make_split,
+    score_by_kernel,
+    score_rows,
 )
-from nesvm_jit.selection.path import _gammas, _test_rows
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.selection.path import _gammas, _test_rows, _weights
+from nesvm_jit.selection.result import Fit
 from nesvm_jit.selection.scores import all_scores
-from nesvm_jit.selection.search import Data, Search
-from nesvm_jit.selection.stage import Fit, Stage
-from nesvm_jit.selection.state import State
+from nesvm_jit.selection.search import Grid, Search, make_fit
 from nesvm_jit.settings import whole_number
 from scipy.sparse import csr_matrix
 
@@ -62,14 +64,15 @@ def one_thread():
 @pytest.fixture
 def asked(monkeypatch):
     """What fits are asked for, in order."""
-    calls, real = [], Posed.fit
+    calls, real = [], machine_folds.solve_checked
 
-    def noted(self, c, settings, start):
-        found = real(self, c, settings, start)
-        calls.append(SimpleNamespace(part=self, c=c, settings=settings, start=start, found=found))
+    def noted(X, y, c, settings, start, rows):
+        found = real(X, y, c, settings, start, rows)
+        given = {"X": X, "sign": y, "c": c, "settings": settings, "start": start, "rows": rows}
+        calls.append(SimpleNamespace(**given, found=found))
         return found
 
-    monkeypatch.setattr(Posed, "fit", noted)
+    monkeypatch.setattr(machine_folds, "solve_checked", noted)
     return calls
 
 
@@ -95,13 +98,9 @@ def ended(alpha, dual, model="csvm"):
     ],
 )
 def test_a_dual_point_is_raised_by_the_costs_or_by_less_where_that_is_better(dual, model, ratio):
-    start = start_of((ended([1.0, 2.0], dual, model), 0.5), 2.0)
+    start = start_after(ended([1.0, 2.0], dual, model), 0.5, 2.0)
     assert start.alpha0 == pytest.approx(ratio * np.array([1.0, 2.0]))
     assert (start.w0.tolist(), start.b0) == ([1.0, 1.0], 0.5)
-
-
-def test_the_first_fit_starts_from_nothing():
-    assert vars(start_of(None, 2.0)) == vars(Start())
 
 
 @pytest.mark.parametrize(("how", "count"), [("ovr", 3), ("ovo", 3)])
@@ -119,19 +118,19 @@ def test_fits_go_from_the_least_cost_up_each_from_the_one_before(asked, one_thre
     unit = weight * np.where(y == 2.0, 3.0, 1.0)
     for turn, (fold, number) in enumerate(turns):
         fits = asked[3 * turn : 3 * turn + 3]
-        problem = problems_of(y, LABELS, how)[number]
+        problem = make_problems(y, LABELS, how)[number]
         rows = np.arange(36) if problem.rows is None else problem.rows
         assert [f.settings.C for f in fits] == [0.25, 1.0, 4.0]
         for f in fits:
             c = np.where(split == fold, 0.0, f.settings.C * unit)[rows]
             np.testing.assert_allclose(f.c, c, rtol=1e-15)
             assert (f.settings.cache_mb, f.settings.tol, f.settings.seed) == (share, 1e-2, 7)
-            assert f.part is fits[0].part
+            assert f.X is fits[0].X
             sign = np.where(y[rows] == LABELS[problem.i], 1.0, -1.0)
-            assert f.part.sign.tolist() == sign.tolist()
-        assert fits[0].start.alpha0 is None
+            assert f.sign.tolist() == sign.tolist()
+        assert fits[0].start is None
         for before, f in itertools.pairwise(fits):
-            expected = start_of((before.found, before.settings.C), f.settings.C)
+            expected = start_after(before.found, before.settings.C, f.settings.C)
             assert np.array_equal(f.start.alpha0, expected.alpha0)
             assert np.array_equal(f.start.w0, before.found.w)
 
@@ -147,10 +146,10 @@ def test_fits_go_from_the_least_cost_up_each_from_the_one_before(asked, one_thre
 )
 def test_kernel_rows_stay_from_one_fit_to_the_next(monkeypatch, asked, one_thread, options, fits):
     X, y = blobs()
-    calls, real = [], stages.kernel_rows
-    monkeypatch.setattr(stages, "kernel_rows", lambda *args: calls.append(1) or real(*args))
+    calls, real = [], jobs.kernel_rows
+    monkeypatch.setattr(jobs, "kernel_rows", lambda *args: calls.append(1) or real(*args))
     path(X, y, [1.0, 2.0], folds=2, refit=False, multiclass="ovo", **options)
-    rows, made = [call.part.kernel_rows for call in asked], len(calls)
+    rows, made = [call.rows for call in asked], len(calls)
     if fits in ("all different", "none"):
         assert set(rows) == {None}
     else:
@@ -159,121 +158,85 @@ def test_kernel_rows_stay_from_one_fit_to_the_next(monkeypatch, asked, one_threa
     assert made == (3 if fits == "own" else 0)
 
 
-# ---------------------------------------------------------------- columns
+# ---------------------------------------------------------------- folds
 
-
-def a_stage(n_costs=2, problems=None, linear=True, **changes):
-    y = np.array([4.0, 2.0, 4.0, 2.0, 9.0, 9.0])
-    seen = SimpleNamespace(fitted=[], stepped=[])
-    facts = {
-        "job": SimpleNamespace(y=y, order=LABELS, X=None),
-        "problems": problems or [Problem(k, None, None) for k in range(3)],
-        "costs": [0.5, 2.0, 8.0][:n_costs],
-        "unit_costs": lambda inside: inside.astype(float),
-        "linear": linear,
-        "how": "ovr",
-        "gamma": None,
-        "fitted": lambda fit, where: seen.fitted.append((fit, where)),
-        "stepped": lambda: seen.stepped.append(1),
-    }
-    return SimpleNamespace(**(facts | changes), seen=seen)
-
-
+SIX = np.array([4.0, 2.0, 4.0, 2.0, 9.0, 9.0])
 FOLD_OF = np.array([0, 0, 1, 1, 0, 1])
 
 
-def a_piece(margins, support, *facts, nonzero=1, beta=None, b=0.0):
+def a_job(X=None, y=SIX, how="ovr", **settings):
+    X = np.arange(3.0 * len(y)).reshape(len(y), 3) if X is None else X
+    return make_job(as_matrix(X), y, Settings(**settings), how)
+
+
+def a_piece(margins, support, beta=None, b=0.0, **changes):
     margins = None if margins is None else np.array(margins, float)
-    return Piece(margins, np.array(support), beta, b, facts, nonzero)
+    facts = {"seconds": 0.1, "objective": 1.0, "gap": 0.0, "certified": True, "iterations": 1}
+    facts |= {"status": "converged", "n_nonzero": 1}
+    return Piece(margins, np.array(support), beta, b, **(facts | changes))
 
 
-def test_a_fold_is_scored_once_all_its_sub_problems_are_solved():
-    stage, done = a_stage(), []
-    column = Column(stage, (0, 5), FOLD_OF, [0, 1], done.append)
-    scores = {0: np.array([[1.0, 0, 0], [0, 1, 0], [0, 1, 0]]), 1: np.eye(3)}
-    for fold in (0, 1):
-        assert column.out[fold].tolist() == np.flatnonzero(np.equal(FOLD_OF, fold)).tolist()
-        assert column.c[fold].tolist() == np.not_equal(FOLD_OF, fold).astype(float).tolist()
-        following = []
-        for i in range(2):
-            for n in range(3):
-                assert following == []
-                facts = (0.1, 10.0 * n, 0.01 * (n + i), n < 2 or i < 1, n + 1, "converged")
-                if (i, n) == (1, 1):
-                    facts = (*facts[:5], "time_limit")
-                piece = a_piece(scores[fold][:, n], [n, 4], *facts, nonzero=n + 2)
-                following = list(column.place(fold, i, n, piece))
-        assert following == [Scoring(column, fold)]
-        assert done == []
-        assert following[0].step() == []
-    assert done == [column]
-    fit = column.fits[0, 1]
-    truth = stage.job.y[[0, 1, 4]]
-    assert fit == Fit(
-        all_scores(truth, scores[0], LABELS, "ovr"),
-        0.3,
-        30.0,
-        0.03,
-        False,
-        4,
-        2 + 3 + 4,
-        6,
-        "time_limit",
-    )
-    assert column.fits[0, 0].certified is True
-    assert column.fits[0, 0].status == "converged"
-    assert column.fits[0, 0].gap == 0.02
-    assert set(column.fits) == {(0, 0), (0, 1), (1, 0), (1, 1)}
-    assert column.pieces == {}
-    where = [w for _, w in stage.seen.fitted]
-    assert where == [
-        {"C": C, "gamma": None, "repeat": 5, "fold": fold} for fold in (0, 1) for C in (0.5, 2.0)
+def test_what_is_kept_of_a_fit_is_of_all_its_sub_problems():
+    scores = np.array([[1.0, 0, 0], [0, 1, 0], [0, 1, 0]])
+    job, rows = a_job(), np.array([0, 1, 4])
+    pieces = [
+        a_piece(
+            scores[:, n],
+            [n, 4],
+            objective=10.0 * n,
+            gap=0.01 * (n + 1),
+            certified=n < 2,
+            iterations=n + 1,
+            status="time_limit" if n == 1 else "converged",
+            n_nonzero=n + 2,
+        )
+        for n in range(3)
     ]
-    assert [f for f, _ in stage.seen.fitted] == [column.fits[p] for p in sorted(column.fits)]
+    fold = Fold(0, rows, [[None] * 3, pieces], np.stack([-scores, scores], axis=1))
+    expected = all_scores(SIX[rows], scores, LABELS, "ovr")
+    assert make_fit(job, fold, 1) == Fit(expected, 0.3, 30.0, 0.03, False, 4, 9, 6, "time_limit")
+    fold = Fold(0, rows, [[*pieces[:1], None, *pieces[:1]]], scores[:, None])
+    fit = make_fit(job, fold, 0)
+    assert (fit.certified, fit.status, fit.gap, fit.n_support) == (True, "converged", 0.01, 2)
 
 
 def test_machines_with_a_kernel_have_no_weights_to_count():
-    column = Column(a_stage(n_costs=1, linear=False), (0, 0), FOLD_OF, [0], lambda c: None)
-    for n in range(3):
-        facts = (1e-7 / 3, 1.0, 0.0, True, 1, "converged")
-        following = column.place(0, 0, n, a_piece(np.zeros(3), [n], *facts))
-    following[0].step()
-    assert column.fits[0, 0].n_nonzero is None
-    assert column.fits[0, 0].seconds == 0.0
+    pieces = [a_piece(np.zeros(3), [n], seconds=1e-7 / 3) for n in range(3)]
+    fold = Fold(0, np.array([0, 1, 4]), [pieces], np.zeros((3, 1, 3)))
+    fit = make_fit(a_job(kernel="rbf"), fold, 0)
+    assert fit.n_nonzero is None
+    assert fit.seconds == 0.0
 
 
 def test_a_sub_problem_of_one_class_speaks_for_it():
-    stage = a_stage(n_costs=1)
-    split = np.array([0, 0, 1, 1, 0, 0])  # fold 0 holds all rows of 9
-    column = Column(stage, (0, 0), split, [0], lambda c: None)
-    known = a_piece([1.0, 2.0, 3.0, 4.0], [0], 0.0, 0.0, 0.0, True, 0, "converged")
-    assert column._scores(0, [[known, known, None]])[0].tolist() == [[1.0, 1.0, -np.inf]]
-    assert column._scores(0, [[None, known, known]])[0].tolist() == [[np.inf, 1.0, 1.0]]
-    pairs = problems_of(stage.job.y, LABELS, "ovo")
-    column = Column(a_stage(n_costs=1, problems=pairs), (0, 0), split, [0], lambda c: None)
-    got = column._scores(0, [[None, None, None]])
+    unit = np.array([0.0, 0, 1, 1, 0, 0])  # all rows of 9 are held out
+    rows = np.array([0, 1, 4, 5])
+    known = a_piece([1.0, 2.0, 3.0, 4.0], [0])
+    job, pairs = a_job(), a_job(how="ovo")
+    assert score_rows(job, [[known, known, None]], rows, unit)[0].tolist() == [[1.0, 1.0, -np.inf]]
+    assert score_rows(job, [[None, known, known]], rows, unit)[0].tolist() == [[np.inf, 1.0, 1.0]]
+    got = score_rows(pairs, [[None, None, None]], rows, unit)
     assert got[0].tolist() == [[1.0, 1.0, 1.0]]
-    column.c[0][stage.job.y == 4.0] = 0.0
-    assert column._scores(0, [[None, None, None]])[3].tolist() == [[-1.0, -1.0, 1.0]]
+    unit[SIX == 4.0] = 0.0
+    got = score_rows(pairs, [[None, None, None]], rows, unit)
+    assert got[3].tolist() == [[-1.0, -1.0, 1.0]]
 
 
-def test_pairs_with_a_kernel_are_scored_together_at_the_end():
+def test_pairs_with_a_kernel_are_scored_together_at_the_end(monkeypatch):
     K = np.arange(36.0).reshape(6, 6) / 7.0
-    pairs = problems_of(np.array([4.0, 2.0, 4.0, 2.0, 9.0, 9.0]), LABELS, "ovo")
     asked = []
 
-    def kernel_scores(out, support, coefs):
-        asked.append((out.tolist(), support.tolist()))
-        return K[np.ix_(out, support)] @ coefs
+    def by_kernel(job, rows, support, coefs):
+        asked.append((rows.tolist(), support.tolist()))
+        return K[np.ix_(rows, support)] @ coefs
 
-    stage = a_stage(n_costs=2, problems=pairs, linear=False, kernel_scores=kernel_scores)
-    column = Column(stage, (0, 0), FOLD_OF, [0], lambda c: None)
-    facts = (0.0, 0.0, 0.0, True, 0, "converged")
-    first = a_piece(None, [2, 3], *facts, beta=np.array([1.0, -2.0]), b=0.5)
-    second = a_piece(None, [5, 2], *facts, beta=np.array([3.0, 0.5]), b=-1.0)
-    known = a_piece([7.0, 8.0, 9.0], [3], *facts)
-    got = column._scores(0, [[first, known, second], [second, first, known]])
+    monkeypatch.setattr(validation, "score_by_kernel", by_kernel)
+    first = a_piece(None, [2, 3], beta=np.array([1.0, -2.0]), b=0.5)
+    second = a_piece(None, [5, 2], beta=np.array([3.0, 0.5]), b=-1.0)
+    known = a_piece([7.0, 8.0, 9.0], [3])
     out = [0, 1, 4]
+    pieces = [[first, known, second], [second, first, known]]
+    got = score_rows(a_job(how="ovo", kernel="rbf"), pieces, np.array(out), np.ones(6))
     f = K[out][:, [2, 3]] @ [1.0, -2.0] + 0.5
     g = K[out][:, [5, 2]] @ [3.0, 0.5] - 1.0
     h = np.array([7.0, 8.0, 9.0])
@@ -284,9 +247,9 @@ def test_pairs_with_a_kernel_are_scored_together_at_the_end():
 
 @pytest.mark.parametrize("fold", [0, 1])
 def test_a_fold_that_leaves_one_class_is_named(fold):
-    split = np.where(np.isin(np.arange(6), [0, 2]), 1 - fold, fold)
+    fold_of = np.where(np.isin(np.arange(6), [0, 2]), 1 - fold, fold)
     message = f"fold {fold + 1} leaves fewer than 2 classes to train on; use fewer folds"
-    assert refusal(Column, a_stage(), (0, 0), split, [0, 1], None) == message
+    assert refusal(make_split, a_job(), fold_of, [0, 1], None, None) == message
 
 
 def a_solution(alpha, w=None, beta=None, **changes):
@@ -297,126 +260,121 @@ def a_solution(alpha, w=None, beta=None, **changes):
     return SimpleNamespace(alpha=alpha, w=w, beta=beta, **(facts | changes))
 
 
+HELD_OUT = np.array([0, 1, 4])
+
+
 def test_what_is_kept_of_a_solution():
-    stage = a_stage()
-    column = Column(stage, (0, 0), FOLD_OF, [0], None)
-    out = column.out[0]
-    alone = Walk(column, 0)
-    piece = alone._piece(a_solution([0, 1, 0, 2, 0, 0], w=[1.0, 0.0, 2.0]), out, 1.5)
+    job, every = a_job(), Problem(0, None, None)
+    solution = a_solution([0, 1, 0, 2, 0, 0], w=[1.0, 0.0, 2.0])
+    piece = make_piece(job, every, solution, HELD_OUT, 1.5)
     assert piece.margins.tolist() == [0.0, 1.0, 4.0]
     assert piece.support.tolist() == [1, 3]
     assert (piece.beta, piece.b, piece.n_nonzero) == (None, 0.25, 2)
-    assert piece.facts == (1.5, 2.0, 0.5, False, 9, "converged")
+    facts = (piece.seconds, piece.objective, piece.gap, piece.certified, piece.iterations)
+    assert (*facts, piece.status) == (1.5, 2.0, 0.5, False, 9, "converged")
     beta = np.array([0.0, 0.0, 0.5, 0.0, 0.0, 1.0])
-    piece = alone._piece(a_solution([0, 1, 0, 2, 0, 0], beta=beta), out, 1.5)
+    piece = make_piece(job, every, a_solution([0, 1, 0, 2, 0, 0], beta=beta), HELD_OUT, 1.5)
     assert piece.support.tolist() == [2, 5]
     assert (piece.beta, piece.n_nonzero) == (None, 0)
     assert piece.margins.tolist() == [0.0, 1.0, 4.0]
 
 
 def test_what_is_kept_of_the_solution_of_a_pair():
-    X = as_matrix(np.arange(18.0).reshape(6, 3))
-    y = np.array([4.0, 2.0, 4.0, 2.0, 9.0, 9.0])
-    pairs = problems_of(y, LABELS, "ovo")
-    job = SimpleNamespace(y=y, order=LABELS, X=X)
-    column = Column(a_stage(problems=pairs, job=job), (0, 0), FOLD_OF, [0], None)
-    walk = Walk(column, 1)  # rows 0, 2, 4, 5
-    piece = walk._piece(a_solution([0, 1, 0, 2], w=[1.0, 0.0, 2.0]), column.out[0], 0.0)
+    job = a_job(how="ovo")
+    pair = job.problems[1]  # rows 0, 2, 4, 5
+    piece = make_piece(job, pair, a_solution([0, 1, 0, 2], w=[1.0, 0.0, 2.0]), HELD_OUT, 0.0)
     assert piece.support.tolist() == [2, 5]
     assert piece.margins.tolist() == [4.25, 13.25, 40.25]
-    piece = walk._piece(a_solution([0] * 4, beta=np.array([3.0, 0, 0, 4.0])), column.out[0], 0.0)
+    curved = a_solution([0] * 4, beta=np.array([3.0, 0, 0, 4.0]))
+    piece = make_piece(job, pair, curved, HELD_OUT, 0.0)
     assert piece.support.tolist() == [0, 5]
     assert piece.beta.tolist() == [3.0, 4.0]
     assert piece.margins is None
 
 
-class Solving:
-    """A part whose fits take three seconds and are asked about in every round."""
+@pytest.fixture
+def solving(monkeypatch):
+    """Fits that take three seconds and end as they are told to."""
+    fake = SimpleNamespace(now=100.0, asked=[], status="converged")
+    fake.perf_counter = lambda: fake.now
 
-    def __init__(self, clock, status="converged"):
-        self.clock, self.status, self.asked = clock, status, []
+    def solve(X, y, c, settings, start, rows):
+        fake.asked.append(SimpleNamespace(y=y, c=c, settings=settings, start=start))
+        fake.now += 3.0
+        return a_solution(np.ones(6), w=[1.0, 0.0, 0.0], status=fake.status)
 
-    def missing(self, c):
-        return None
-
-    def fit(self, c, settings, start):
-        self.asked.append((c, settings, start))
-        self.stopped = settings.callback({"round": 1})
-        self.clock[0] += 3.0
-        return a_solution(np.ones(6), w=[1.0], status=self.status)
-
-
-@pytest.mark.parametrize(
-    ("answer", "stopped", "ends"),
-    [(False, False, False), (True, False, True), (None, True, True), ("yes", True, True)],
-)
-def test_a_fit_is_watched_and_timed(monkeypatch, answer, stopped, ends):
-    clock, rows, stop = [100.0], [], threading.Event()
-    monkeypatch.setattr(columns, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    settings, shown = Settings(C=8.0), {"watch": lambda row: rows.append(row) or answer}
-    job = SimpleNamespace(y=a_stage().job.y, order=LABELS, X=None, settings=settings)
-    stage = a_stage(job=job, stop=stop, share=7.0, **shown)
-    if stopped:
-        stop.set()
-    walk = Walk(Column(stage, (0, 5), FOLD_OF, [0], None), 2)
-    walk.part = Solving(clock)
-    found, seconds = walk._fit(np.arange(6.0), 0, 1)
-    assert seconds == 3.0
-    assert walk.before == (found, 2.0)
-    ((c, given, start),) = walk.part.asked
-    assert c.tolist() == (2.0 * np.arange(6.0)).tolist()
-    assert (given.C, given.cache_mb) == (2.0, 7.0)
-    assert vars(start) == vars(Start())
-    assert walk.part.stopped is ends
-    where = {"C": 2.0, "gamma": None, "repeat": 5, "fold": 0}
-    assert rows == [{"round": 1, **where, "problem": 2}]
+    monkeypatch.setattr(machine_folds, "time", fake)
+    monkeypatch.setattr(machine_folds, "solve_checked", solve)
+    return fake
 
 
-def test_a_walk_goes_cost_by_cost_and_fold_by_fold(monkeypatch):
-    clock = [0.0]
-    monkeypatch.setattr(columns, "time", SimpleNamespace(perf_counter=lambda: clock[0]))
-    job = SimpleNamespace(y=a_stage().job.y, order=LABELS, X=None, settings=Settings())
-    part, shown = Solving(clock), {"watch": lambda row: False, "share": 7.0}
-    one = [Problem(0, None, None)]
-    stage = a_stage(job=job, stop=threading.Event(), problems=one, part=lambda p: part, **shown)
-    (walk,) = Column(stage, (0, 0), FOLD_OF, [0, 1], None).chains()
-    following = [list(walk.step()) for _ in range(4)]
-    column = walk.column
-    assert following == [[walk], [walk, Scoring(column, 0)], [walk], [Scoring(column, 1)]]
-    assert [settings.C for _, settings, _ in part.asked] == [0.5, 2.0] * 2
-    assert [start.alpha0 is None for _, _, start in part.asked] == [True, False] * 2
-    assert len(stage.seen.stepped) == 4
-    assert (walk.part, walk.before) == (None, None)
-    assert column.pieces[1, 1][0].facts[0] == 3.0
+def a_validation(job, found, limits=None, stop=None, grid=(0.5, 2.0)):
+    split = make_split(job, FOLD_OF, [0, 1], None, None)
+
+    def limit(number, fold, i):
+        if limits is not None:
+            limits.append((number, fold, i))
+        return Settings(C=7.0, tol=1e-2)
+
+    stop = threading.Event() if stop is None else stop
+    return Validation(job, split, grid, limit, found.append, stop)
 
 
-def test_a_fit_that_is_interrupted_ends_the_path(monkeypatch):
-    clock, stop = [0.0], threading.Event()
-    job = SimpleNamespace(y=a_stage().job.y, order=LABELS, X=None, settings=Settings())
-    part, shown = Solving(clock, "interrupted"), {"watch": lambda row: False, "share": 7.0}
-    stage = a_stage(job=job, stop=stop, part=lambda p: part, **shown)
-    walk = Column(stage, (0, 0), FOLD_OF, [0, 1], None).chains()[0]
-    assert list(walk.step()) == []
+def test_a_chain_is_a_sub_problem_fold_by_fold_and_cost_by_cost(solving):
+    job, found, limits = a_job(y=np.where(SIX == 9.0, 4.0, SIX), cache_mb=64.0), [], []
+    (chain,) = a_validation(job, found, limits).chains()
+    folds_known = []
+    for _ in chain:
+        folds_known.append([fold.number for fold in found])
+    assert folds_known == [[], [0], [0], [0, 1]]
+    assert limits == [(0, 0, 0), (0, 0, 1), (0, 1, 0), (0, 1, 1)]
+    assert [a.settings.C for a in solving.asked] == [0.5, 2.0] * 2
+    share = worker_mb(Settings(cache_mb=64.0))
+    assert {(a.settings.cache_mb, a.settings.tol) for a in solving.asked} == {(share, 1e-2)}
+    assert [a.start is None for a in solving.asked] == [True, False] * 2
+    for k, fit in enumerate(solving.asked):
+        expected = [0.5, 2.0][k % 2] * np.not_equal(FOLD_OF, k // 2)
+        assert fit.c.tolist() == expected.tolist()
+    assert [fold.rows.tolist() for fold in found] == [[0, 1, 4], [2, 3, 5]]
+    assert [p.seconds for fold in found for row in fold.pieces for p in row] == [3.0] * 4
+    assert found[1].scores.tolist() == [[[2.0], [2.0]], [[3.0], [3.0]], [[5.0], [5.0]]]
+
+
+def test_a_fold_is_scored_once_all_its_sub_problems_are_solved(solving):
+    found = []
+    first, *others = a_validation(a_job(), found, grid=[1.0]).chains()
+    assert [*first] == [None] * 2
+    assert found == []
+    assert [*others[0]] == [None] * 2
+    assert found == []
+    next(others[1])
+    assert [(fold.number, len(fold.pieces[0])) for fold in found] == [(0, 3)]
+    next(others[1])
+    assert [fold.number for fold in found] == [0, 1]
+
+
+def test_a_sub_problem_without_two_classes_is_not_fitted(solving):
+    job, found = a_job(y=np.array([4.0, 2.0, 4.0, 2.0, 9.0, 4.0])), []
+    split = make_split(job, FOLD_OF, [0], None, None)  # which holds the only row of 9
+    stop = threading.Event()
+    chains = Validation(job, split, [1.0], lambda *_: Settings(), found.append, stop).chains()
+    assert [len([*chain]) for chain in chains] == [1, 1, 1]
+    assert [piece is None for piece in found[0].pieces[0]] == [False, False, True]
+    assert len(solving.asked) == 2
+
+
+def test_a_fit_that_is_interrupted_ends_the_chain(solving):
+    stop, found, solving.status = threading.Event(), [], "interrupted"
+    chain = a_validation(a_job(), found, stop=stop).chains()[0]
+    assert [*chain] == []
     assert stop.is_set()
-    assert stage.seen.stepped == []
+    assert len(solving.asked) == 1
+    assert found == []
 
 
 def test_folds_are_together_where_classes_are_in_pairs():
-    assert folds_together([Problem(0, 1, np.arange(2))])
-    assert not folds_together([Problem(0, 1, None)])
-
-
-# ---------------------------------------------------------------- stages
-
-
-def stage_of(X, y, weights=(None, None), problems=None, shared=None, **settings):
-    how = settings.pop("how", "ovo")
-    checked = Settings(**settings)
-    order = LABELS[: len(np.unique(y))]
-    job = Job(as_matrix(X), y, np.empty(0), order, checked, False, 0, shared)
-    problems = problems or problems_of(y, order, how)
-    watchers = (threading.Event(), lambda row: False, lambda: None, lambda fit, where: None)
-    return Stage(job, how, problems, [1.0, 2.0, 4.0], weights, checked.gamma, *watchers)
+    assert group_folds(a_job(how="ovo"), 3) == [(0, 1, 2)]
+    assert group_folds(a_job(how="ovr"), 3) == [(0,), (1,), (2,)]
 
 
 @pytest.mark.parametrize(
@@ -425,22 +383,28 @@ def stage_of(X, y, weights=(None, None), problems=None, shared=None, **settings)
         ((None, None), [1, 1, 0, 1, 0, 0]),
         ((np.arange(6.0), None), [0, 1, 0, 3, 0, 0]),
         ((None, {4.0: 3.0, 9.0: 5.0}), [3, 1, 0, 1, 0, 0]),
-        ((np.arange(6.0), {2.0: 3.0}), [0, 3, 0, 9, 0, 0]),
+        ((1 + np.arange(6.0), {2.0: 3.0}), [1, 6, 0, 12, 0, 0]),
         ((None, "balanced"), [1.5, 0.75, 0, 0.75, 0, 0]),
     ],
 )
 def test_rows_held_out_cost_nothing(weights, expected):
-    y = np.array([4.0, 2.0, 4.0, 2.0, 9.0, 9.0])
-    stage = stage_of(np.ones((6, 2)), y, weights)
     inside = np.array([True, True, False, True, False, False])
-    assert stage.unit_costs(inside).tolist() == expected
+    assert validation._unit_costs(a_job(), inside, *weights).tolist() == expected
 
 
 def test_a_weight_of_no_class_at_all_is_refused():
-    y = np.array([4.0, 2.0, 4.0, 2.0, 9.0, 9.0])
-    stage = stage_of(np.ones((6, 2)), y, (None, {7.0: 1.0}))
     message = "class_weight must map 4 and 2 to weights, got label 7.0"
-    assert refusal(stage.unit_costs, np.arange(6) < 4) == message
+    inside = np.arange(6) < 4
+    assert refusal(validation._unit_costs, a_job(), inside, None, {7.0: 1.0}) == message
+
+
+# ---------------------------------------------------------------- scores by a kernel
+
+
+def job_of(X, y, shared=None, **settings):
+    checked = Settings(**settings)
+    order = LABELS[: len(np.unique(y))]
+    return Job(as_matrix(X), y, order, "ovo", checked, make_problems(y, order, "ovo"), shared)
 
 
 @pytest.mark.parametrize("cells", [1, 7, 8, 1 << 22])
@@ -457,13 +421,13 @@ def test_scores_of_support_vectors_come_in_blocks_of_any_size(monkeypatch, cells
             sizes.append(len(rows))
             return K[np.ix_(rows, columns)].astype(np.float32)
 
-    real = stages.gram
-    monkeypatch.setattr(stages, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
-    monkeypatch.setattr(stages, "BLOCK_CELLS", cells)
-    stage = stage_of(X, y, shared=Shared() if shared else None, **settings)
+    real = validation.gram
+    monkeypatch.setattr(validation, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    monkeypatch.setattr(validation, "BLOCK_CELLS", cells)
+    job = job_of(X, y, Shared() if shared else None, **settings)
     out, support = np.array([1, 5, 30, 7, 9]), np.array([0, 2, 8, 33])
     coefs = np.random.default_rng(0).standard_normal((4, 3))
-    got = stage.kernel_scores(out, support, coefs)
+    got = score_by_kernel(job, out, support, coefs)
     rtol = 1e-5 if shared else 1e-11
     np.testing.assert_allclose(got, K[np.ix_(out, support)] @ coefs, rtol=rtol, atol=rtol)
     assert got.dtype == np.float64
@@ -474,33 +438,28 @@ def test_scores_of_support_vectors_come_in_blocks_of_any_size(monkeypatch, cells
 @pytest.mark.parametrize(("support", "blocks"), [([2], [4, 1]), ([], [4, 1])])
 def test_one_support_vector_and_none_fill_their_blocks(monkeypatch, support, blocks):
     X, y = blobs()
-    sizes, real = [], stages.gram
-    monkeypatch.setattr(stages, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
-    monkeypatch.setattr(stages, "BLOCK_CELLS", 4)
+    sizes, real = [], validation.gram
+    monkeypatch.setattr(validation, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    monkeypatch.setattr(validation, "BLOCK_CELLS", 4)
     support, out = np.array(support, dtype=int), np.array([1, 5, 30, 7, 9])
-    stage = stage_of(X, y, kernel="rbf", gamma=0.5)
-    got = stage.kernel_scores(out, support, np.full((len(support), 1), 2.0))
+    job = job_of(X, y, kernel="rbf", gamma=0.5)
+    got = score_by_kernel(job, out, support, np.full((len(support), 1), 2.0))
     K = oracle.gram(X[out], X[support], "rbf", 0.5, 0, 0) if len(support) else np.zeros((5, 0))
     np.testing.assert_allclose(got, 2.0 * K.sum(axis=1, keepdims=True), rtol=1e-12)
     assert sizes == blocks
 
 
-def test_the_kernel_rows_of_a_part_are_for_the_largest_cost(monkeypatch):
+def test_kernel_rows_that_stay_are_for_the_largest_cost(monkeypatch):
     X, y = blobs()
     given = []
-    monkeypatch.setattr(stages, "kernel_rows", lambda X, s: given.append((X, s)) or "rows")
-    stage = stage_of(X, y, kernel="rbf", gamma=0.5, cache_mb=64.0)
-    part = stage.part(stage.problems[1])
-    assert part.kernel_rows == "rows"
+    monkeypatch.setattr(jobs, "kernel_rows", lambda X, s: given.append((X, s)) or "rows")
+    job = job_of(X, y, kernel="rbf", gamma=0.5, cache_mb=64.0, C=4.0)
+    assert job.pose_for_many(job.problems[1], 7.0).kernel_rows == "rows"
     ((rows, settings),) = given
-    assert np.array_equal(rows, X[stage.problems[1].rows])
-    assert (settings.C, settings.cache_mb) == (4.0, stage.share)
-    assert stage.share == worker_mb(Settings(cache_mb=64.0))
-    assert stage_of(X, y, kernel="rbf", model="lpsvm").part(stage.problems[1]).kernel_rows is None
-    linear = stage_of(X, y)
-    assert linear.linear
-    assert linear.part(stage.problems[1]).kernel_rows is None
-    assert not stage.linear
+    assert np.array_equal(rows, X[job.problems[1].rows])
+    assert (settings.C, settings.cache_mb) == (4.0, 7.0)
+    for other in (job_of(X, y, kernel="rbf", model="lpsvm"), job_of(X, y)):
+        assert other.pose_for_many(job.problems[1], 7.0).kernel_rows is None
 
 
 # ---------------------------------------------------------------- the data of a path
@@ -574,95 +533,98 @@ def test_rows_to_be_judged_by_may_be_sparse_of_any_width():
         ("rbf", "ovr", "ovr"),
     ],
 )
-def test_the_data_of_a_path_are_checked_once(kernel, multiclass, how):
+def test_labels_are_checked_once(kernel, multiclass, how):
     X, y = blobs()
-    weights = {4: 2.0}
-    data = Data.of(as_matrix(X), y.tolist(), kernel, multiclass, [1] * 36, weights)
-    assert data.y.tolist() == y.tolist()
-    assert data.order.tolist() == LABELS.tolist()
-    assert data.how == how
-    assert data.sample_weight.tolist() == [1.0] * 36
-    assert data.class_weight == weights
-    assert data.class_weight is not weights
-    plain = Data.of(as_matrix(X), y, kernel, multiclass, None, "balanced")
-    assert (plain.sample_weight, plain.class_weight) == (None, "balanced")
+    job = make_job(as_matrix(X), y.tolist(), Settings(kernel=kernel), multiclass)
+    assert job.y.tolist() == y.tolist()
+    assert job.classes.tolist() == LABELS.tolist()
+    assert job.multiclass == how
+    assert len(job.problems) == 3
+    assert (job.problems[0].rows is None) == (how == "ovr")
 
 
-def test_the_data_of_a_path_are_of_two_classes_and_a_kernel_is_square():
+def test_weights_are_checked_once():
+    given = {4: 2.0}
+    own, by_class = _weights([1] * 36, given, 36)
+    assert own.tolist() == [1.0] * 36
+    assert by_class == given
+    assert by_class is not given
+    assert _weights(None, "balanced", 36) == (None, "balanced")
+
+
+def test_labels_are_of_two_classes_and_a_kernel_is_square():
     X, y = blobs(n=4, k=2)
-    assert Data.of(as_matrix(X), y, "linear", None, None, None).order.tolist() == [4.0, 2.0]
-    assert Data.of(as_matrix(np.eye(4)), y, "precomputed", None, None, None).how == "ovo"
+    assert make_job(as_matrix(X), y, Settings()).classes.tolist() == [4.0, 2.0]
+    precomputed = Settings(kernel="precomputed")
+    assert make_job(as_matrix(np.eye(4)), y, precomputed).multiclass == "ovo"
     message = "a precomputed kernel must be square, got 4 rows and 2 columns"
-    wide = as_matrix(np.ones((4, 2)))
-    assert refusal(Data.of, wide, y, "precomputed", None, None, None) == message
+    assert refusal(make_job, as_matrix(np.ones((4, 2))), y, precomputed) == message
     message = "multiclass must be one of ovo, ovr, got 'x'"
-    assert refusal(Data.of, as_matrix(X), y, "linear", "x", None, None) == message
+    assert refusal(make_job, as_matrix(X), y, Settings(), "x") == message
     message = "y must hold at least 2 classes, got only 4"
-    assert refusal(Data.of, as_matrix(X), y * 0 + 4, "linear", None, None, None) == message
+    assert refusal(make_job, as_matrix(X), y * 0 + 4, Settings()) == message
 
 
-SETTINGS = ("callback", "tol", "kernel", "approx", "landmarks")
+SETTINGS = ("callback", "tol", "max_iter", "time_limit", "kernel", "approx", "landmarks")
 
 
 def a_search(costs=(0.5, 2.0), gammas=(None,), folds=2, repeats=1, **given):
     X, y = blobs()
     settings = {k: given.pop(k) for k in SETTINGS if k in given}
-    how = given.pop("multiclass", None)
-    kernel = settings.get("kernel", "linear")
-    weights = given.pop("sample_weight", None), given.pop("class_weight", None)
-    data = Data.of(as_matrix(X), y, kernel, how, *weights)
-    splits = np.stack([stratified_folds(y, folds, r) for r in range(repeats)])
-    checked = Settings(C=costs[-1], **settings)
-    return Search(
-        data, list(costs), list(gammas), splits, checked, given.pop("scoring", "accuracy")
+    job = make_job(
+        as_matrix(X), y, Settings(C=costs[-1], **settings), given.pop("multiclass", None)
     )
+    splits = np.stack([stratified_folds(y, folds, r) for r in range(repeats)])
+    weights = given.pop("sample_weight", None), given.pop("class_weight", None)
+    scoring = given.pop("scoring", "accuracy")
+    return Search(job, Grid(list(costs), list(gammas), splits, *weights, scoring), Clock())
 
 
-def test_the_key_of_a_search_sees_all_that_changes_a_fit():
-    rbf = {"kernel": "rbf", "gammas": (0.5,)}
-    keys = [
-        a_search().key(),
-        a_search(costs=(0.5, 3.0)).key(),
-        a_search(**rbf).key(),
-        a_search(kernel="rbf", gammas=(0.25,)).key(),
-        a_search(folds=3).key(),
-        a_search(repeats=2).key(),
-        a_search(tol=1e-4).key(),
-        a_search(multiclass="ovo").key(),
-        a_search(sample_weight=np.arange(36.0)).key(),
-        a_search(class_weight={4.0: 2.0}).key(),
-        a_search(class_weight={4.0: 2.0, 2.0: 1.5}).key(),
-        a_search(class_weight="balanced").key(),
+def test_the_fingerprint_of_a_search_sees_all_that_changes_a_fit():
+    def told(**given):
+        return json.dumps(a_search(**given).fingerprint(), sort_keys=True)
+
+    found = [
+        told(),
+        told(costs=(0.5, 3.0)),
+        told(kernel="rbf", gammas=(0.5,)),
+        told(kernel="rbf", gammas=(0.25,)),
+        told(folds=3),
+        told(repeats=2),
+        told(tol=1e-4),
+        told(max_iter=7),
+        told(multiclass="ovo"),
+        told(sample_weight=np.arange(36.0)),
+        told(class_weight={4.0: 2.0}),
+        told(class_weight={4.0: 2.0, 2.0: 1.5}),
+        told(class_weight="balanced"),
     ]
-    assert len(set(keys)) == 12
-    assert a_search(callback=print).key() == keys[0]
-    assert a_search(scoring="f1").key() == keys[0]
-    assert a_search(class_weight={2.0: 1.5, 4.0: 2.0}).key() == keys[10]
-    assert a_search().key() == keys[0]
+    assert len(set(found)) == 13
+    assert told(callback=print) == found[0]
+    assert told(scoring="f1") == found[0]
+    assert told(time_limit=7.0) == found[0]
+    assert told(class_weight={2.0: 1.5, 4.0: 2.0}) == found[11]
+    assert told() == found[0]
 
 
 @pytest.mark.parametrize(("how", "groups"), [("ovr", 2), ("ovo", 1)])
-def test_columns_are_of_a_fold_or_of_all_folds(how, groups):
-    state = State()
+def test_columns_are_of_a_fold_or_of_all_folds(how, groups, tmp_path):
+    checkpoint = Checkpoint(tmp_path / "state", 1.0, {})
     search = a_search(multiclass=how, repeats=2)
-    fits = search.run(state)
+    fits = search.run(checkpoint)
     assert set(fits) == {(0, i, r, k) for i in range(2) for r in range(2) for k in range(2)}
-    assert len(state._columns) == 2 * groups
+    assert len(checkpoint._done) == 2 * groups
     again = a_search(multiclass=how, repeats=2)
-    again._stage = None  # nothing is left to be prepared
-    assert again.run(state) == fits
+    again._prepare = None  # nothing is left to be prepared
+    assert again.run(checkpoint) == fits
     assert (again._done, again._total) == (24, 24)
     assert (search._done, search._total) == (24, 24)
 
 
-def test_a_search_that_is_stopped_ends_and_keeps_what_it_has():
-    written = []
-    state = State()
-    state.write = lambda: written.append(1)
+def test_a_search_that_is_stopped_ends_with_what_it_has():
     search = a_search(callback=lambda row: True)
     with pytest.raises(KeyboardInterrupt):
-        search.run(state)
-    assert written == [1]
+        search.run(None)
     assert search.fits == {}
 
 
@@ -670,9 +632,7 @@ def test_the_best_so_far_is_of_the_cells_with_most_folds():
     search = a_search(scoring="f1")
 
     def fitted(C, score):
-        search._fitted(
-            SimpleNamespace(scores={"f1": score, "accuracy": 0.0}), {"C": C, "gamma": 7.0}
-        )
+        search._note_score(SimpleNamespace(scores={"f1": score, "accuracy": 0.0}), C, 7.0)
         return search._best
 
     assert fitted(1.0, 0.5) == {"best_C": 1.0, "best_gamma": 7.0, "best_score": 0.5}
@@ -687,14 +647,14 @@ def test_the_best_so_far_is_of_the_cells_with_most_folds():
 def test_a_callback_is_told_what_is_done_and_what_is_best():
     rows = []
     search = a_search(callback=lambda row: rows.append(row) or len(rows) == 2)
-    assert search._watch({"round": 1}) is False
+    assert search._tell({"round": 1}) is False
     assert rows == [{"round": 1, "done": 0, "total": 12}]
-    search._stepped()
+    assert [*search._count_steps(iter([None]))] == [None]
     search._best = {"best_C": 3.0}
-    assert search._watch({"round": 2}) is True
-    assert rows[1] == {"round": 2, "done": 1, "total": 12, "best_C": 3.0}
-    assert search.stop.is_set()
-    assert a_search()._watch({}) is False
+    assert search.session.limit(Settings(), fold=1).callback({"round": 2}) is True
+    assert rows[1] == {"round": 2, "fold": 1, "done": 1, "total": 12, "best_C": 3.0}
+    assert search.session.stop.is_set()
+    assert a_search()._tell({}) is False
 
 
 def test_progress_reaches_the_users_callback(one_thread):
@@ -717,21 +677,15 @@ def test_progress_reaches_the_users_callback(one_thread):
     assert sorted({row["done"] for row in rows}) == list(range(12))
 
 
-def test_a_stage_of_landmarks_is_linear(monkeypatch):
+def test_a_job_of_landmarks_is_linear(monkeypatch):
     given, features = [], as_matrix(np.ones((36, 2)))
-    monkeypatch.setattr(searches, "nystroem", lambda X, s: given.append(s) or (None, features))
+    monkeypatch.setattr(jobs, "nystroem", lambda X, s: given.append(s) or (None, features))
     asked = {"kernel": "rbf", "gammas": (0.5,), "approx": "nystroem", "landmarks": 5}
-    stage = a_search(callback=print, **asked)._stage(0)
+    job = a_search(callback=print, **asked)._prepare(0.5)
     assert (given[0].gamma, given[0].approx, given[0].landmarks) == (0.5, "nystroem", 5)
-    settings = stage.job.settings
-    assert (settings.kernel, settings.approx, settings.landmarks, settings.gamma) == (
-        "linear",
-        None,
-        None,
-        None,
-    )
-    assert stage.job.X is features
-    assert (stage.gamma, stage.linear, settings.callback) == (0.5, True, None)
+    s = job.settings
+    assert (s.kernel, s.approx, s.landmarks, s.gamma) == ("linear", None, None, None)
+    assert job.X is features
 
 
 @pytest.mark.parametrize(
@@ -743,15 +697,14 @@ def test_a_stage_of_landmarks_is_linear(monkeypatch):
         ("poly", "ovo", "by class"),
     ],
 )
-def test_the_columns_of_a_gamma_share_a_kernel_matrix(monkeypatch, kernel, how, shared):
+def test_the_fits_of_a_gamma_share_a_kernel_matrix(monkeypatch, kernel, how, shared):
     given = []
     monkeypatch.setattr(
-        searches, "shared_matrix", lambda X, s, order: given.append((s.gamma, order)) or "shared"
+        jobs, "shared_matrix", lambda X, s, order: given.append((s.gamma, order)) or "shared"
     )
     gammas = (None,) if kernel == "linear" else (0.5, 0.25)
-    stage = a_search(kernel=kernel, gammas=gammas, multiclass=how)._stage(len(gammas) - 1)
-    assert stage.job.shared == ("shared" if shared else None)
-    assert stage.job.probability is False
+    job = a_search(kernel=kernel, gammas=gammas, multiclass=how)._prepare(gammas[-1])
+    assert job.shared == ("shared" if shared else None)
     if shared:
         ((gamma, order),) = given
         y = blobs()[1]
@@ -835,6 +788,7 @@ def test_the_refit_is_asked_for_all_that_the_path_was(refitted):
         "class_weight": {2.0: 3.0},
         "keep_solutions": True,
         "tol": 1e-2,
+        "time_limit": None,
     }
     assert found.machine.solutions is not None
     assert (found.seed, found.rule, found.scoring) == (7, "best", "accuracy")
@@ -867,17 +821,18 @@ def test_without_a_refit_there_is_no_machine(refitted):
 
 def test_the_seconds_of_fits_and_refit_are_those_of_the_clock(monkeypatch):
     clock = itertools.count(100.0)
-    monkeypatch.setattr(paths, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
+    monkeypatch.setattr(paths, "train", lambda *args, **how: train(X, y))
     X, y = blobs()
-    assert path(X, y, [1.0], folds=2).seconds == {"fits": 1.0, "refit": 1.0, "total": 4.0}
+    found = path(X, y, [1.0], folds=2).seconds
+    assert {name: seconds % 1.0 for name, seconds in found.items()} == dict.fromkeys(found, 0.0)
+    assert 0.0 < found["fits"] < found["fits"] + found["refit"] < found["total"]
 
 
 def test_a_state_of_another_run_is_ignored_and_said_to_be(tmp_path):
     X, y = blobs()
-    other = State(str(tmp_path / "state"), "another")
-    fit = Fit({}, 0.0, 0.0, 0.0, True, 0, None, 0, "converged")
-    other.add(SimpleNamespace(key=(0, 0), folds=(0,), fits={(0, 0): fit}))
-    other.write()
+    with Checkpoint(tmp_path / "state", 1.0, {"data": "others"}) as other:
+        other.finish("0 0 0", [])
     found = path(X, y, [1.0], folds=2, refit=False, state=tmp_path / "state")
     assert (found.resumed, found.ignored) == (0, True)
     assert (tmp_path / "state").exists()

@@ -7,12 +7,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings
+from nesvm_jit.checkpoint import checkpoint as checkpoints
+from nesvm_jit.checkpoint import fingerprint as fingerprints
+from nesvm_jit.checkpoint.checkpoint import resume_if_same
+from nesvm_jit.checkpoint.fingerprint import data_fingerprint, settings_fingerprint, short_name
 from nesvm_jit.cli.words import choice_lines, judged_line, path_warnings, table_lines
+from nesvm_jit.clock import Clock
 from nesvm_jit.errors import NesvmError
 from nesvm_jit.matrix.checks import as_matrix
-from nesvm_jit.selection import state as states
 from nesvm_jit.selection.grid import cost_grid, gamma_grid
-from nesvm_jit.selection.result import Choice, PathResult
+from nesvm_jit.selection.result import Choice, Fit, PathResult
 from nesvm_jit.selection.scores import (
     all_scores,
     auc,
@@ -21,8 +25,7 @@ from nesvm_jit.selection.scores import (
     macro_auc,
     macro_f1,
 )
-from nesvm_jit.selection.stage import Fit
-from nesvm_jit.selection.state import State, key_of
+from nesvm_jit.selection.search import Column, save
 from scipy.sparse import csr_matrix
 
 
@@ -434,148 +437,160 @@ def test_fits_above_the_tolerance_are_counted():
 # ---------------------------------------------------------------- the file
 
 
-def a_column(key=(0, 0), folds=(0,), n_costs=1):
-    fits = {(fold, i): a_fit(0.5 + i, iterations=fold) for fold in folds for i in range(n_costs)}
-    return SimpleNamespace(key=key, folds=folds, fits=fits)
+def some_fits(folds=(0,), n_costs=1, **changes):
+    return {(k, i): a_fit(0.5 + i, iterations=k, **changes) for k in folds for i in range(n_costs)}
+
+
+def opened(file, **fingerprint):
+    return resume_if_same(file, 1.0, {"data": [], **fingerprint}, Clock())
 
 
 def test_columns_come_back_as_they_were(tmp_path):
     file = tmp_path / "state"
-    kept, column = State(str(file), "key"), a_column((1, 2), (0, 3), 2)
-    assert (kept.resumed, kept.ignored) == (0, False)
-    kept.add(column)
-    kept.write()
-    again = State(str(file), "key")
-    assert (again.resumed, again.ignored, again.path) == (1, False, str(file))
-    assert again.get(1, 2, (0, 3), 2) == column.fits
-    for other in [(0, 2, (0, 3), 2), (1, 1, (0, 3), 2), (1, 2, (0, 1), 2), (1, 2, (0, 3), 3)]:
-        assert again.get(*other) is None
-    again.forget()
+    checkpoint, ignored = opened(file)
+    assert (checkpoint.resumed, checkpoint.empty, ignored) == (0, True, False)
+    fits = some_fits((0, 3), 2)
+    with checkpoint:
+        save(checkpoint, Column(1, 2, (0, 3)), fits)
+    again, ignored = opened(file)
+    assert (again.resumed, again.empty, ignored, again.path) == (1, False, False, str(file))
+    assert {(k, i): Fit(**fit) for k, i, fit in again.done("1 2 0 3")} == fits
+    for other in ("0 2 0 3", "1 1 0 3", "1 2 0 1", "1 2 0"):
+        assert again.done(other) is None
+    again.remove()
     assert not file.exists()
-    again.forget()
+    again.remove()
 
 
-def test_a_state_without_a_name_keeps_columns_nowhere(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    kept = State()
-    kept.add(a_column())
-    kept.write()
-    assert kept.get(0, 0, (0,), 1) == a_column().fits
-    kept.forget()
-    assert list(tmp_path.iterdir()) == []
-    assert (kept.path, kept.key) == (None, "")
+def test_a_column_that_a_time_limit_ended_is_not_saved(tmp_path):
+    checkpoint, _ = opened(tmp_path / "state")
+    late = some_fits((0,), 1) | {(0, 1): a_fit(0.5, status="time_limit")}
+    save(checkpoint, Column(0, 0, (0,)), late)
+    assert checkpoint.empty
+    save(checkpoint, Column(0, 0, (0,)), some_fits(status="iteration_limit"))
+    assert not checkpoint.empty
+    save(None, Column(0, 0, (0,)), some_fits())
 
 
 def test_the_file_is_written_after_a_second_and_only_if_there_is_news(tmp_path, monkeypatch):
-    clock, written = [100.0], []
-    monkeypatch.setattr(states.time, "monotonic", lambda: clock[0])
-    real = states.writing
-    monkeypatch.setattr(states, "writing", lambda path: written.append(clock[0]) or real(path))
-    kept = State(str(tmp_path / "state"), "key")
-    kept.write()
-    assert written == []
-    clock[0] = 101.0
-    kept.add(a_column((0, 0)))
-    assert written == []
-    clock[0] = 101.0 + 2**-20
-    kept.add(a_column((0, 1)))
-    clock[0] = 102.0
-    kept.add(a_column((0, 2)))
-    assert written == [101.0 + 2**-20]
-    kept.write()
-    kept.write()
-    assert written == [101.0 + 2**-20, 102.0]
-    assert State(str(tmp_path / "state"), "key").resumed == 3
+    clock, written = SimpleNamespace(now=100.0), []
+    monkeypatch.setattr(checkpoints.time, "perf_counter", lambda: clock.now)
+    real = checkpoints.write_snapshot
+    monkeypatch.setattr(
+        checkpoints, "write_snapshot", lambda *given: written.append(clock.now) or real(*given)
+    )
+    checkpoint, _ = opened(tmp_path / "state")
+    assert written == [100.0]
+    clock.now = 101.0 - 2**-20
+    save(checkpoint, Column(0, 0, (0,)), some_fits())
+    assert written == [100.0]
+    clock.now = 101.0
+    save(checkpoint, Column(0, 1, (0,)), some_fits())
+    assert written == [100.0, 101.0]
+    clock.now = 101.5
+    with checkpoint:
+        save(checkpoint, Column(0, 2, (0,)), some_fits())
+        assert written == [100.0, 101.0]
+    with checkpoint:
+        pass
+    assert written == [100.0, 101.0, 101.5]
+    assert opened(tmp_path / "state")[0].resumed == 3
 
 
 def test_a_state_of_another_run_is_left_and_one_of_this_run_beside_it_found(tmp_path):
     file = tmp_path / "state"
-    other = State(str(file), "another")
-    other.add(a_column((0, 0)))
-    other.write()
+    with opened(file, C=1)[0] as other:
+        save(other, Column(0, 0, (0,)), some_fits())
     before = file.read_bytes()
-    mine = State(str(file), "0123456789")
-    assert (mine.resumed, mine.ignored, mine.path) == (0, True, f"{file}.01234567")
-    assert mine.get(0, 0, (0,), 1) is None
-    mine.add(a_column((0, 1)))
-    mine.write()
-    again = State(str(file), "0123456789")
-    assert (again.resumed, again.ignored, again.path) == (1, True, f"{file}.01234567")
-    assert again.get(0, 1, (0,), 1) == a_column().fits
-    again.forget()
+    beside = f"{file}.{short_name({'data': [], 'C': 2})}"
+    mine, ignored = opened(file, C=2)
+    assert (mine.resumed, ignored, mine.path) == (0, True, beside)
+    assert mine.done("0 0 0") is None
+    with mine:
+        save(mine, Column(0, 1, (0,)), some_fits())
+    again, ignored = opened(file, C=2)
+    assert (again.resumed, ignored, again.path) == (1, True, beside)
+    assert {(k, i): Fit(**fit) for k, i, fit in again.done("0 1 0")} == some_fits()
+    again.remove()
     assert [f.name for f in tmp_path.iterdir()] == ["state"]
     assert file.read_bytes() == before
 
 
-def test_a_third_run_of_the_same_first_letters_resumes_nothing(tmp_path):
-    file = tmp_path / "state"
-    for path, key in ((file, "another"), (tmp_path / "state.01234567", "01234567x")):
-        kept = State(str(path), key)
-        kept.add(a_column())
-        kept.write()
-    mine = State(str(file), "01234567y")
-    assert (mine.resumed, mine.ignored) == (0, True)
+def test_a_third_run_of_the_same_first_letters_resumes_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoints, "short_name", lambda fingerprint: "01234567")
+    for C in (1, 2):
+        with opened(tmp_path / "state", C=C)[0] as checkpoint:
+            save(checkpoint, Column(0, 0, (0,)), some_fits())
+    mine, ignored = opened(tmp_path / "state", C=3)
+    assert (mine.resumed, ignored) == (0, True)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"key": "key"}',
-        '{"key": "key", "columns": []}',
-        '{"key": "key", "columns": {"0 0 0": [[0, 0, {"scores": {}}]]}}',
-        '{"key": "key", "columns": {"0 0 0": [[0, 0]]}}',
-        '{"columns": {}}',
-    ],
-)
+def test_short_names_are_eight_letters_that_every_fact_changes():
+    names = {short_name(facts) for facts in ({}, {"a": 1}, {"a": 2}, {"b": 1}, {"a": 1, "b": 2})}
+    assert len(names) == 5
+    assert {len(name) for name in names} == {8}
+    assert short_name({"a": 1, "b": 2}) == short_name({"b": 2, "a": 1})
+
+
+@pytest.mark.parametrize("text", ["mine", "[]", '{"key": "key", "columns": {}}'])
 def test_a_file_that_is_no_state_is_refused_and_left(tmp_path, text):
     file = tmp_path / "state"
     file.write_text(text)
-    message = f"{file}: must be absent or left by an interrupted path, it is another file"
-    assert refusal(State, str(file), "key", kind=NesvmError) == message
+    message = f"{file}: must be absent or an earlier checkpoint, it is another file"
+    assert refusal(opened, file, kind=NesvmError) == message
     assert file.read_text() == text
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-9], lambda whole: b""])
+def test_a_damaged_state_is_refused_in_one_line_and_left(tmp_path, damage):
+    file = tmp_path / "state"
+    with opened(file)[0] as checkpoint:
+        save(checkpoint, Column(0, 0, (0,)), some_fits())
+    damaged = damage(file.read_bytes())
+    file.write_bytes(damaged)
+    message = refusal(opened, file, kind=NesvmError)
+    assert message.startswith(f"{file}: a checkpoint is required: damaged")
+    assert "\n" not in message
+    assert file.read_bytes() == damaged
 
 
 def test_a_state_that_cannot_be_read_says_why(tmp_path):
     message = f"{tmp_path}: cannot be read: Is a directory"
-    assert refusal(State, str(tmp_path), "key", kind=NesvmError) == message
+    assert refusal(opened, tmp_path, kind=NesvmError) == message
 
 
-def test_the_key_sees_every_array_every_fact_and_their_types():
+def test_the_fingerprint_of_data_sees_every_array_and_its_type():
     X = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
-    y, facts = np.array([1.0, -1.0, 1.0]), {"b": 2, "a": 1}
+    y = np.array([1.0, -1.0, 1.0])
     dense = as_matrix(X)
-    key = key_of(dense, [y, None], facts)
-    assert len(key) == 32
-    assert key == key_of(dense, [y, None], {"a": 1, "b": 2})
-    sparse = as_matrix(csr_matrix(X))
-    moved = sparse._replace(indices=np.array([1, 1, 0], dtype=sparse.indices.dtype))
-    longer = sparse._replace(indptr=np.array([0, 2, 2, 3], dtype=sparse.indptr.dtype))
-    others = [
-        key_of(as_matrix(X[:, ::-1].copy()), [y, None], facts),
-        key_of(as_matrix(X.astype(np.float32)), [y, None], facts),
-        key_of(as_matrix(X.reshape(2, 3)), [y, None], facts),
-        key_of(dense, [y, y], facts),
-        key_of(dense, [None, y], facts),
-        key_of(dense, [y, None], {"a": 1, "b": 3}),
-        key_of(sparse, [y, None], facts),
-        key_of(moved, [y, None], facts),
-        key_of(longer, [y, None], facts),
-        key_of(sparse._replace(data=2 * sparse.data), [y, None], facts),
+
+    def sparse(data=(1.0, 2.0, 3.0), indices=(0, 1, 0), indptr=(0, 1, 2, 3), n_cols=2):
+        return as_matrix(csr_matrix((data, indices, indptr), shape=(3, n_cols)))
+
+    matrices = [
+        dense,
+        as_matrix(X[:, ::-1].copy()),
+        as_matrix(X.astype(np.float32)),
+        as_matrix(X.reshape(2, 3)),
+        sparse(),
+        sparse(indices=(1, 1, 0)),
+        sparse(indptr=(0, 2, 2, 3)),
+        sparse(data=(2.0, 4.0, 6.0)),
+        sparse(n_cols=3),
     ]
-    assert len({key, *others}) == 11
+    digests = [data_fingerprint(matrix)[0] for matrix in matrices]
+    assert len(set(digests)) == 9
+    assert {len(digest) for digest in digests} == {32}
+    assert data_fingerprint(dense, y, None) == [digests[0], *data_fingerprint(y), None]
+    assert data_fingerprint(y) != data_fingerprint(-y)
 
 
-def test_the_key_of_rows_that_are_not_contiguous_is_that_of_their_values():
+def test_the_fingerprint_of_rows_that_are_not_contiguous_is_that_of_their_values():
     y = np.arange(6.0)
-    X = as_matrix(np.ones((3, 2)))
-    assert key_of(X, [y[::2]], {}) == key_of(X, [y[::2].copy()], {})
+    assert data_fingerprint(y[::2]) == data_fingerprint(y[::2].copy())
 
 
-def test_the_key_of_another_version_is_another(monkeypatch):
-    X = as_matrix(np.ones((3, 2)))
-    before = key_of(X, [], {})
-    monkeypatch.setattr(states, "__version__", "0.0")
-    assert key_of(X, [], {}) != before
+def test_the_fingerprint_of_another_version_is_another(monkeypatch):
+    before = settings_fingerprint(Settings(), [])
+    monkeypatch.setattr(fingerprints, "__version__", "0.0")
+    assert settings_fingerprint(Settings(), []) != before

@@ -9,19 +9,17 @@ from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsv
 from nesvm_jit.binary import nystroem as landmarks
 from nesvm_jit.binary.costs import class_costs
 from nesvm_jit.binary.nystroem import landmarks_on_disk, nystroem
-from nesvm_jit.checkpoint.checkpoint import Checkpoint
+from nesvm_jit.checkpoint.fingerprint import data_fingerprint
+from nesvm_jit.checkpoint.snapshot import read_snapshot
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine import predict as predictions
-from nesvm_jit.machine import sequence, streamed
+from nesvm_jit.machine import streamed, validation
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
-from nesvm_jit.machine.sequence import solve_in_sequence
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import row_slice
-from nesvm_jit.selection import stage as stages
-from nesvm_jit.selection.state import key_of
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 
@@ -97,7 +95,7 @@ def test_features_are_made_in_blocks_of_any_size(monkeypatch, cells):
     assert sizes == [min(block, 40 - k) for k in range(0, 40, block)]
 
 
-@pytest.mark.parametrize("module", [landmarks, machines, stages])
+@pytest.mark.parametrize("module", [landmarks, machines, validation])
 def test_a_block_of_kernel_values_takes_32_mb(module):
     assert module.BLOCK_CELLS * np.dtype(float).itemsize == 32 * 2**20
 
@@ -263,73 +261,18 @@ def test_a_matrix_wider_than_memory_is_refused(tmp_path, monkeypatch):
     assert seen == [3]
 
 
-def settings_in_sequence(count, settings, work=lambda k, own: None):
-    """The settings that sub-problems get which do this, one after the other."""
-    seen = []
-
-    def solve_one(k, own, slot):
-        assert slot is None
-        seen.append(own)
-        work(k, own)
-        return k
-
-    assert solve_in_sequence(count, solve_one, settings, None) == list(range(count))
-    return seen
-
-
-def test_sub_problems_in_sequence_say_which_they_are_and_pass_on_the_end():
-    rows, said, answers = [], [], [False, "yes", None]
-
-    def callback(row):
-        rows.append(row)
-        return answers.pop(0)
-
-    def work(k, own):
-        said.append(own.callback({"round": k + 1}))
-
-    found = settings_in_sequence(3, Settings(callback=callback, C=3.0), work)
-    assert said == [False, True, True]
-    assert rows == [{"round": k + 1, "problem": k, "problems": 3} for k in range(3)]
-    assert [own.C for own in found] == [3.0] * 3
-    silent = Settings()
-    assert all(own is silent for own in settings_in_sequence(2, silent))
-
-
-def test_sub_problems_in_sequence_share_the_time_limit(monkeypatch):
-    now, seconds = [1000.0], (20.0, 40.0, 0.0)
-    monkeypatch.setattr(sequence, "time", SimpleNamespace(perf_counter=lambda: now[0]))
-
-    def work(k, _):
-        now[0] += seconds[k]
-
-    found = settings_in_sequence(3, Settings(time_limit=50.0), work)
-    assert [own.time_limit for own in found] == [50.0, 30.0, 0.0]
-
-
-def test_seconds_of_earlier_runs_count_for_the_time_limit(tmp_path):
-    with Checkpoint(tmp_path / "kept", 60.0, {}) as checkpoint:
-        checkpoint.started -= 30.0
-        limits = []
-
-        def solve_one(k, own, slot):
-            limits.append(own.time_limit)
-            return SimpleNamespace(status="time_limit")
-
-        solve_in_sequence(2, solve_one, Settings(time_limit=100.0), checkpoint)
-    assert limits == pytest.approx([70.0, 70.0], abs=5.0)
-
-
 def test_a_checkpoint_on_disk_is_of_its_rows_and_costs(tmp_path):
     X, y = blobs()
-    matrix = on_disk(tmp_path, X, y)
 
-    def checksums(matrix, C):
-        return streamed.checksum_data(matrix, streamed.read_classes(matrix, C, None))
+    def fingerprint(rows, **given):
+        kept = tmp_path / "kept"
+        train(on_disk(tmp_path, rows, y), tol=1e-2, checkpoint=kept, **given)
+        return read_snapshot(kept)["fingerprint"]["data"]
 
-    found = checksums(matrix, 1.0)
-    assert found == checksums(matrix, 1.0)
-    assert found != checksums(matrix, 2.0)
-    assert found[0] != checksums(on_disk(tmp_path, X + 1, y), 1.0)[0]
+    found = fingerprint(X)
+    assert found == fingerprint(X) == data_fingerprint(open_matrix(tmp_path / "matrix"), np.ones(3))
+    assert found != fingerprint(X, class_weight={4.0: 2.0})
+    assert found[0] != fingerprint(X + 1)[0]
 
 
 def test_sub_problems_on_disk_are_recalled_from_a_checkpoint(tmp_path):
@@ -366,9 +309,9 @@ def test_a_sub_problem_on_disk_has_its_slot_in_the_checkpoint(tmp_path, monkeypa
 
 def test_the_key_of_a_path_on_disk_is_that_of_its_rows(tmp_path):
     X, y = blobs()
-    first = key_of(on_disk(tmp_path, X, y), [y], {})
-    assert first == key_of(open_matrix(tmp_path / "matrix"), [y], {})
-    assert first != key_of(on_disk(tmp_path, X + 1, y), [y], {})
+    first = data_fingerprint(on_disk(tmp_path, X, y), y)
+    assert first == data_fingerprint(open_matrix(tmp_path / "matrix"), y)
+    assert first != data_fingerprint(on_disk(tmp_path, X + 1, y), y)
 
 
 @pytest.mark.parametrize(

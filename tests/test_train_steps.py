@@ -1,6 +1,5 @@
 """What `train` asks its solvers for: rows, signs, costs, starts, limits, memory; its refusals."""
 
-import contextlib
 import inspect
 import threading
 from dataclasses import replace
@@ -9,21 +8,24 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, cross_validate, get_threads, set_threads, train
+from nesvm_jit import clock as clocks
+from nesvm_jit.binary.solve import solve_checked
 from nesvm_jit.binary.start import Start
+from nesvm_jit.checkpoint.fingerprint import data_fingerprint
+from nesvm_jit.checkpoint.snapshot import read_snapshot
 from nesvm_jit.files.model.record import ModelRecord
-from nesvm_jit.machine import crossval, parallel
-from nesvm_jit.machine.assembled import Problem
+from nesvm_jit.machine import folds, jobs, parallel, warm
 from nesvm_jit.machine.calibration import fit_sigmoid
 from nesvm_jit.machine.folds import stratified_folds
+from nesvm_jit.machine.jobs import Job, Posed, Problem, make_problems
 from nesvm_jit.machine.machine import Machine
-from nesvm_jit.machine.train import Job, Posed, is_small, problems_of
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 
 from . import oracle
 
-trainings = inspect.getmodule(problems_of)
+trainings = inspect.getmodule(train)
 LABELS = np.array([4.0, 2.0, 9.0])
 
 
@@ -46,12 +48,15 @@ def asked(monkeypatch):
     """What linear solvers are asked for, in order."""
     calls, real = [], trainings.solve_checked
 
-    def noted(X, y, c, settings, start):
-        found = real(X, y, c, settings, start)
-        calls.append(SimpleNamespace(X=X, y=y, c=c, settings=settings, start=start, found=found))
+    def noted(X, y, c, settings, start, rows):
+        found = real(X, y, c, settings, start, rows)
+        call = SimpleNamespace(X=X, y=y, c=c, settings=settings, start=start, found=found)
+        if rows is None:
+            calls.append(call)
         return found
 
-    monkeypatch.setattr(trainings, "solve_checked", noted)
+    for module in (trainings, folds):
+        monkeypatch.setattr(module, "solve_checked", noted)
     return calls
 
 
@@ -89,11 +94,15 @@ def test_what_train_asks_for_by_default():
 def test_problems_of_two_three_and_four_classes():
     y = np.array([5.0, 3.0, 5.0, 4.0])
     order = np.array([5.0, 3.0, 4.0])
-    assert problems_of(y, order[:2], "ovo") == [Problem(0, 1, None)]
-    assert problems_of(y, order[:2], "ovr") == [Problem(0, 1, None)]
-    assert problems_of(y, order, "ovr") == [Problem(k, None, None) for k in range(3)]
-    pairs = [(p.i, p.j, p.rows.tolist()) for p in problems_of(y, order, "ovo")]
+    assert make_problems(y, order[:2], "ovo") == [Problem(0, 1, None)]
+    assert make_problems(y, order[:2], "ovr") == [Problem(0, 1, None)]
+    assert make_problems(y, order, "ovr") == [Problem(k, None, None) for k in range(3)]
+    pairs = [(p.i, p.j, p.rows.tolist()) for p in make_problems(y, order, "ovo")]
     assert pairs == [(0, 1, [0, 2, 1]), (0, 2, [0, 2, 3]), (1, 2, [1, 3])]
+
+
+def a_job(X, problems):
+    return Job(X, np.empty(0), LABELS, "ovr", Settings(), problems)
 
 
 @pytest.mark.parametrize(
@@ -108,19 +117,16 @@ def test_problems_of_two_three_and_four_classes():
     ],
 )
 def test_small_problems_have_fewer_than_so_many_cells(n, p, rows, small):
-    X = SimpleNamespace(n_rows=n, n_cols=p)
+    X = np.broadcast_to(np.float64(0.0), (n, p))
     part = None if rows is None else np.arange(rows)
-    patch = pytest.MonkeyPatch()
-    with patch.context() as m:
-        m.setattr(trainings, "extent", lambda X: (X.n_rows, X.n_cols))
-        assert is_small(X, [Problem(0, 1, part)] * 3) == small
+    assert a_job(X, [Problem(0, 1, part)] * 3).small == small
 
 
 def test_the_size_of_problems_is_their_mean():
     X = np.broadcast_to(np.float64(0.0), (1000, 200))
     few, many = np.arange(500), np.arange(1500) % 1000
-    assert is_small(X, [Problem(0, 1, few), Problem(0, 2, many)]) is False
-    assert is_small(X, [Problem(0, 1, few), Problem(0, 2, many[:-1])]) is True
+    assert a_job(X, [Problem(0, 1, few), Problem(0, 2, many)]).small is False
+    assert a_job(X, [Problem(0, 1, few), Problem(0, 2, many[:-1])]).small is True
 
 
 @pytest.mark.parametrize(
@@ -222,31 +228,27 @@ def test_what_cannot_be_trained_is_one_whole_line(asked, change, message):
     assert asked == []
 
 
-def test_a_checkpoint_is_of_the_data_the_problems_and_the_start(monkeypatch):
+def test_a_checkpoint_is_of_the_data_the_problems_and_the_start(tmp_path):
     X, y = blobs()
-    given = []
+    file = tmp_path / "kept"
 
-    def opened(settings, data, **facts):
-        given.append((settings, data(), facts))
-        return contextlib.nullcontext()
+    def fingerprint(**given):
+        machine = train(X, y, C=0.5, checkpoint=file, keep_duals=True, **given)
+        return machine, read_snapshot(file)["fingerprint"]
 
-    monkeypatch.setattr(trainings, "opened", opened)
-    first = train(X, y, C=0.5, keep_duals=True, seed=3)
-    train(X, y, C=0.5, multiclass="ovo", probability=True)
-    train(X, y, C=0.5, warm=first)
-    assert [facts for _, _, facts in given] == [
-        {"multiclass": "ovr", "probability": False},
-        {"multiclass": "ovo", "probability": True},
-        {"multiclass": "ovr", "probability": False},
-    ]
-    assert (given[0][0].C, given[0][0].seed) == (0.5, 3)
-    c = np.full(30, 0.5)
-    expected = trainings.data_of(as_matrix(X), y, c, LABELS)
-    assert given[0][1] == given[1][1] == expected
+    first, found = fingerprint(seed=3)
+    assert (found["C"], found["seed"]) == (0.5, 3)
+    assert (found["multiclass"], found["probability"]) == ("ovr", False)
+    data = data_fingerprint(as_matrix(X), y, np.full(30, 0.5), LABELS)
+    assert found["data"] == data
+    _, found = fingerprint(multiclass="ovo", probability=True)
+    assert (found["multiclass"], found["probability"]) == ("ovo", True)
+    assert found["data"] == data
     record = first.record
-    assert given[2][1] == [
-        *expected,
-        *trainings.data_of(as_matrix(X), record.weights, record.bias, *first.duals)[1:],
+    _, found = fingerprint(warm=first)
+    assert found["data"] == [
+        *data,
+        *data_fingerprint(record.weights, record.bias, *first.duals),
     ]
 
 
@@ -316,10 +318,10 @@ def test_a_machine_to_start_from_must_be_of_the_same_kind():
 def test_what_of_a_machine_to_start_from_matters():
     weights, bias = np.ones((2, 1)), np.array([0.5])
     m = Machine(ModelRecord(np.array([1.0, 2.0]), 2, bias, weights=weights))
-    assert trainings._arrays(None) == []
-    assert [a.tolist() for a in trainings._arrays(m)] == [[[1.0], [1.0]], [0.5]]
+    assert warm.warm_arrays(None) == []
+    assert [a.tolist() for a in warm.warm_arrays(m)] == [[[1.0], [1.0]], [0.5]]
     m.duals = [np.array([3.0])]
-    assert [a.tolist() for a in trainings._arrays(m)][2:] == [[3.0]]
+    assert [a.tolist() for a in warm.warm_arrays(m)][2:] == [[3.0]]
 
 
 # ---------------------------------------------------------------- limits, memory, callbacks
@@ -360,8 +362,8 @@ def test_an_interrupted_problem_ends_those_after_it(monkeypatch, one_thread):
     X, y = blobs()
     real, count = trainings.solve_checked, []
 
-    def interrupted(X, y, c, settings, start):
-        found = real(X, y, c, settings, start)
+    def interrupted(*given):
+        found = real(*given)
         count.append(found.status)
         return replace(found, status="interrupted") if len(count) == 1 else found
 
@@ -377,16 +379,17 @@ class Clock:
         self.now = 100.0
         self.spent = spent
         fake = SimpleNamespace(perf_counter=lambda: self.now)
-        monkeypatch.setattr(trainings, "time", fake)
+        monkeypatch.setattr(clocks, "time", fake)
         real = trainings.solve_checked
 
-        def slowly(X, y, c, settings, start):
+        def slowly(X, y, c, settings, start, rows):
             self.limits.append(settings.time_limit)
             self.now += self.spent
-            return real(X, y, c, replace(settings, time_limit=None), start)
+            return real(X, y, c, replace(settings, time_limit=None), start, rows)
 
         self.limits: list = []
-        monkeypatch.setattr(trainings, "solve_checked", slowly)
+        for module in (trainings, folds):
+            monkeypatch.setattr(module, "solve_checked", slowly)
 
 
 def test_problems_get_what_is_left_of_the_time_limit(monkeypatch, one_thread):
@@ -418,17 +421,17 @@ def test_calibration_is_the_sigmoid_of_scores_of_machines_without_the_fold(asked
     weight = np.where(np.arange(41) % 5 == 0, 0.0, 1.0 + np.arange(41) % 3)
     m = train(X, y, C=0.7, probability=True, sample_weight=weight, seed=4, tol=1e-9)
     sign, used = np.where(y == m.classes[0], 1.0, -1.0), weight > 0
-    folds = np.full(41, -1)
-    folds[used] = stratified_folds(sign[used], 5, 4)
+    fold_of = np.full(41, -1)
+    fold_of[used] = stratified_folds(sign[used], 5, 4)
     whole, scores = asked[0].found, np.zeros(41)
     assert len(asked) == 6
     for k, call in enumerate(asked[1:]):
-        assert np.array_equal(call.c, np.where(folds == k, 0.0, 0.7 * weight))
+        assert np.array_equal(call.c, np.where(fold_of == k, 0.0, 0.7 * weight))
         assert np.array_equal(call.y, sign)
         assert np.array_equal(call.start.w0, whole.w)
         assert call.start.b0 == whole.b
         assert np.array_equal(call.start.alpha0, whole.alpha)
-        scores[folds == k] = (X @ call.found.w + call.found.b)[folds == k]
+        scores[fold_of == k] = (X @ call.found.w + call.found.b)[fold_of == k]
     expected = fit_sigmoid(scores[used], sign[used] > 0)
     np.testing.assert_allclose(np.ravel(m.record.probability), expected, rtol=1e-9)
 
@@ -439,12 +442,12 @@ def test_a_fold_that_holds_a_whole_class_scores_for_the_other_one(asked, one_thr
     m = train(X, y, probability=True, sample_weight=weight, seed=1)  # one row of the class 2
     assert len(asked) == 5
     sign, used = np.where(y == 4.0, 1.0, -1.0), weight > 0
-    folds = np.full(12, -1)
-    folds[used] = stratified_folds(sign[used], 5, 1)
+    fold_of = np.full(12, -1)
+    fold_of[used] = stratified_folds(sign[used], 5, 1)
     scores, calls = np.zeros(12), iter(asked[1:])
     for k in range(5):
-        alone = folds[11] == k
-        out = folds == k
+        alone = fold_of[11] == k
+        out = fold_of == k
         scores[out] = 1.0 if alone else next(calls).found.margins[out]
     expected = fit_sigmoid(scores[used], sign[used] > 0)
     np.testing.assert_allclose(np.ravel(m.record.probability), expected, rtol=1e-9)
@@ -482,7 +485,7 @@ def test_without_probability_nothing_is_calibrated(asked):
 )
 def test_several_problems_share_one_kernel_matrix(monkeypatch, options, shared):
     X, y = blobs()
-    orders, real = [], trainings.shared_matrix
+    orders, real = [], jobs.shared_matrix
 
     def noted(X, settings, order):
         expected = (
@@ -494,7 +497,7 @@ def test_several_problems_share_one_kernel_matrix(monkeypatch, options, shared):
         orders.append("as they come" if order is None else "by class")
         return real(X, settings, order)
 
-    monkeypatch.setattr(trainings, "shared_matrix", noted)
+    monkeypatch.setattr(jobs, "shared_matrix", noted)
     if "two" in options:
         y = np.where(y == 9.0, 4.0, y)
     train(X, y, gamma=0.5, **{k: v for k, v in options.items() if k != "two"})
@@ -509,12 +512,15 @@ def test_the_width_of_a_kernel_is_one_for_all_problems():
 
 
 def test_a_start_of_pairwise_steps_reaches_the_solver(monkeypatch):
-    seen = []
-    monkeypatch.setattr(trainings, "solve_kernel", lambda *args: seen.append(args) or "found")
-    posed = Posed("X", np.array([1.0, -1.0]), "rows")
-    assert posed.fit("c", "settings", Start(alpha0="alpha")) == "found"
-    assert seen[0][0] == "X"
-    assert seen[0][2:] == ("c", "settings", "rows", "alpha")
+    solves, seen = inspect.getmodule(solve_checked), []
+    monkeypatch.setattr(solves, "solve_kernel", lambda *args: seen.append(args) or "found")
+    settings, start = Settings(kernel="rbf"), Start(alpha0="alpha")
+    assert solve_checked("X", "y", "c", settings, start, "rows") == "found"
+    assert solve_checked("X", "y", "c", settings, start) == "found"
+    assert seen == [
+        ("X", "y", "c", settings, "rows", "alpha"),
+        ("X", "y", "c", settings, None, None),
+    ]
 
 
 # ---------------------------------------------------------------- stopping
@@ -534,73 +540,20 @@ def test_ctrl_c_stops_the_tasks_and_keeps_what_they_have(monkeypatch):
     assert parallel.run_all([lambda: stop.wait(20)] * 2, stop, False) == [True, True]
 
 
-class Kept:
-    """A checkpoint that began at 10 seconds, and its slot 3 seconds later."""
-
-    started = 10.0
-
-    def __init__(self, known=None):
-        self.known, self.finished = known, []
-
-    def done(self, number):
-        return self.known
-
-    def slot(self, number):
-        return SimpleNamespace(began=3.0, number=number)
-
-    def finish(self, number, facts):
-        self.finished.append((number, facts))
-
-
-def a_job(kept, **settings):
-    X, y = blobs(k=2)
-    c = np.arange(30.0) + 1
-    return Job(as_matrix(X), y, c, LABELS[:2], Settings(**settings), True, 0, checkpoint=kept)
-
-
-@pytest.mark.parametrize("sigmoid", [None, [1.0, 2.0]])
-@pytest.mark.parametrize("rows", [None, np.array([3, 1])])
-def test_a_sub_problem_that_a_checkpoint_has_is_recalled(sigmoid, rows):
-    X, y = blobs(k=2)
-    solution = vars(train(X, y, keep_solutions=True).solutions[0].solution)
-    job = a_job(Kept({"solution": solution, "sigmoid": sigmoid, "seconds": 5.0}))
-    problem = Problem(0, 1, rows)
-    found = job._kept(problem, 0, 1, Start(), threading.Event())
-    assert vars(found.solution) == solution
-    assert found.problem is problem
-    assert (found.seconds, found.sigmoid) == (5.0, None if sigmoid is None else (1.0, 2.0))
-    assert found.costs.tolist() == ([4.0, 2.0] if rows is not None else job.c.tolist())
-
-
-@pytest.mark.parametrize(
-    ("status", "stopped", "kept"),
-    [("converged", False, True), ("converged", True, False), ("time_limit", False, False)],
-)
-def test_a_sub_problem_is_kept_if_it_converged_and_nothing_was_cut_short(
-    monkeypatch, status, stopped, kept
-):
-    X, y = blobs(k=2)
-    solved = train(X, y, keep_solutions=True).solutions[0]
-    solved = replace(solved, solution=replace(solved.solution, status=status), sigmoid=(1.0, 2.0))
-    monkeypatch.setattr(trainings, "time", SimpleNamespace(perf_counter=lambda: 20.0))
-    checkpoint, stop, given = Kept(), threading.Event(), []
-    job = a_job(checkpoint, time_limit=8.0)
-
-    def solve(problem, settings, start, stop):
-        given.append((settings, start))
-        if stopped:
-            stop.set()
-        return solved
-
-    object.__setattr__(job, "_solve", solve)
-    found = job._kept(Problem(0, 1, None), 4, 1, Start(b0=0.5), stop)
-    ((settings, start),) = given
-    assert settings.time_limit == 5.0
-    assert (start.slot.number, start.b0) == (4, 0.5)
-    assert found.seconds == 7.0
-    assert found.solution is solved.solution
-    facts = {"solution": vars(solved.solution), "sigmoid": (1.0, 2.0), "seconds": 7.0}
-    assert checkpoint.finished == ([(4, facts)] if kept else [])
+@pytest.mark.parametrize("multiclass", ["ovr", "ovo"])
+def test_what_a_checkpoint_recalls_has_the_costs_of_its_rows(tmp_path, multiclass):
+    X, y = blobs()
+    weight = np.arange(30.0) + 1
+    asked = {"multiclass": multiclass, "sample_weight": weight, "keep_solutions": True}
+    kept = {"checkpoint": tmp_path / "kept", "tol": 1e-2}
+    whole = train(X, y, **asked, **kept)
+    again = train(X, y, **asked, **kept, resume=True)
+    for ours, theirs in zip(again.solutions, whole.solutions, strict=True):
+        assert ours.costs.tolist() == theirs.costs.tolist()
+        assert ours.seconds == theirs.seconds
+        assert np.array_equal(ours.solution.alpha, theirs.solution.alpha)
+        assert (ours.problem.i, ours.problem.j) == (theirs.problem.i, theirs.problem.j)
+    assert len(again.solutions) == 3
 
 
 # ---------------------------------------------------------------- cross-validation
@@ -611,30 +564,42 @@ def test_cross_validation_has_every_fact_of_its_folds():
     weight = 0.5 + np.arange(33) % 3
     options = {"C": 0.3, "class_weight": {2.0: 2.0}, "multiclass": "ovo"}
     got = cross_validate(X, y, 4, seed=5, sample_weight=weight, **options)
-    folds = stratified_folds(y, 4, 5)
+    fold_of = stratified_folds(y, 4, 5)
     predicted, gaps = np.zeros(33), []
     for k in range(4):
-        inside = folds != k
-        m = train(X[inside], y[inside], sample_weight=weight[inside], seed=5, **options)
+        inside = fold_of != k
+        m = train(X, y, sample_weight=weight * inside, seed=5, **options)
         predicted[~inside] = m.predict(X[~inside])
         gaps.append(m.gap)
     assert got.predicted.tolist() == predicted.tolist()
-    assert got.folds.tolist() == folds.tolist()
+    assert got.folds.tolist() == fold_of.tolist()
     assert got.accuracy == np.mean(predicted == y)
-    assert got.accuracies == [np.mean((predicted == y)[folds == k]) for k in range(4)]
-    assert got.gaps == gaps
+    assert got.accuracies == [np.mean((predicted == y)[fold_of == k]) for k in range(4)]
+    assert got.gaps == pytest.approx(gaps, rel=1e-9)
     assert got.status == "converged"
     assert got.accuracy < 1.0
 
 
-def test_the_machines_of_cross_validation_have_its_seed(monkeypatch):
+def test_the_fits_of_cross_validation_have_its_seed_and_settings(asked, one_thread):
     X, y = blobs()
-    seeds, real = [], crossval.train
-    monkeypatch.setattr(
-        crossval, "train", lambda *args, **how: seeds.append(how["seed"]) or real(*args, **how)
-    )
-    cross_validate(X, y, 2, seed=6)
-    assert seeds == [6, 6]
+    cross_validate(X, y, 2, seed=6, C=0.25, tol=1e-2)
+    assert [(a.settings.seed, a.settings.C, a.settings.tol) for a in asked] == [(6, 0.25, 1e-2)] * 6
+
+
+def test_the_fits_of_cross_validation_start_from_a_machine_that_is_given(asked, one_thread):
+    X, y = blobs()
+    warm = train(X, y)
+    asked.clear()
+    cross_validate(X, y, 2, warm=warm)
+    assert len(asked) == 6
+    for k, call in enumerate(asked):
+        assert np.array_equal(call.start.w0, warm.record.weights[:, k % 3])
+
+
+def test_cross_validation_calibrates_nothing(asked):
+    X, y = blobs()
+    cross_validate(X, y, 2, probability=True)
+    assert len(asked) == 6
 
 
 def test_cross_validation_has_five_folds_of_seed_zero_by_default():
@@ -682,13 +647,3 @@ def test_folds_that_cannot_be_trained_are_one_whole_line(y, options, message):
     alone = stratified_folds(np.array(y, float), 2, 0)[3] + 1
     message = message.format(alone)
     assert refusal(cross_validate, np.eye(4), np.array(y, float), 2, **options) == message
-
-
-def test_weights_of_classes_that_a_fold_lacks_are_left_out():
-    y, inside = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0])
-    options = {"C": 1.0, "class_weight": {1: 2.0, 3: 4.0, 5: 6.0}}
-    got = crossval._for_classes(options, y, inside)
-    assert got == {"C": 1.0, "class_weight": {1: 2.0, 5: 6.0}}
-    for weights in (None, "balanced"):
-        options = {"class_weight": weights}
-        assert crossval._for_classes(options, y, inside) == options

@@ -6,13 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from ..checkpoint.fingerprint import data_of, opened
+from ..checkpoint.checkpoint import open_checkpoint
+from ..checkpoint.fingerprint import data_fingerprint
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
 from ..matrix.checks import as_matrix, as_vector
 from ..matrix.matrix import Matrix, shape
 from ..models import MODELS
+from ..problems.kernel_rows import KernelRows
 from ..problems.linear import LinearProblem
 from ..problems.shard import Shard
 from ..problems.streamed import Streamed
@@ -64,9 +66,9 @@ def solve(
 
     def data() -> list:
         alpha = None if alpha0 is None else as_vector("alpha0", alpha0, n)
-        return data_of(X, y, c, *start.points(p, bias), alpha)
+        return data_fingerprint(X, y, c, *start.points(p, bias), alpha)
 
-    with opened(checked, data) as checkpoint:
+    with open_checkpoint(checked, data) as checkpoint:
         slot = None if checkpoint is None else checkpoint.slot(0)
         return solve_checked(X, y, c, checked, replace(start, slot=slot))
 
@@ -77,8 +79,10 @@ def solve_checked(
     c: np.ndarray,
     settings: Settings,
     start: Start | None = None,
+    kernel_rows: KernelRows | None = None,
 ) -> Solution:
-    """`solve` for data that have been checked, with the cost of every row."""
+    """`solve` for data that have been checked, with the cost of every row. The rows of a kernel
+    matrix may be there already; pairwise steps then start from a dual point."""
     start = start or Start()
     if settings.approx is not None:
         raise InputError("approx is for `train`, which keeps the landmarks")
@@ -87,7 +91,8 @@ def solve_checked(
             shard = Shard(Streamed(X), y, c, MODELS[settings.model](), settings.bias)
             return solve_problem(LinearProblem(shard), settings, start)
         if settings.kernel != "linear":
-            return solve_kernel(X, y, c, settings)
+            alpha0 = None if kernel_rows is None else start.alpha0
+            return solve_kernel(X, y, c, settings, kernel_rows, alpha0)
         problem, kept = linear_problem(X, y, c, settings)
         p = shape(X)[1]
         found = solve_problem(problem, settings, start.of_features(kept, p))

@@ -1,43 +1,62 @@
-"""Checkpoints: the states of unfinished sub-problems and the results of finished ones, in a file
-that is renewed now and then, so that a run that was killed goes on to the same result."""
+"""Checkpoints: the states of unfinished fits and the results of finished ones, in a file that is
+renewed now and then, so that a run that was killed goes on to the same result."""
 
+import contextlib
+import os
 import threading
 import time
 import warnings
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from ..clock import Clock
 from ..errors import InputError, NesvmError
 from ..files.text import display_name
-from .snapshot import copied, read_snapshot, require_replaceable, write_snapshot
+from ..settings import Settings
+from .fingerprint import settings_fingerprint, short_name
+from .snapshot import copy_facts, read_snapshot, require_replaceable, write_snapshot
 
 
 class Checkpoint:
-    """A file for all sub-problems of a run; as a context, it writes what is new at the end."""
+    """A file for all fits of a run; as a context, it writes what is new at the end.
 
-    def __init__(self, path: Any, every: float, key: dict[str, Any], resume: bool = False):
-        self._path, self._every, self._key = path, every, key
-        self._done: dict[str, dict] = {}
-        self._slots: dict[str, dict] = {}
+    `fingerprint` says which data and settings the run is of; with `resume` the file must be of the
+    same, and the clock goes on where that run stood.
+    """
+
+    def __init__(
+        self,
+        path: Any,
+        every: float,
+        fingerprint: dict[str, Any],
+        resume: bool = False,
+        clock: Clock | None = None,
+    ):
+        self.path, self._every, self._fingerprint = path, every, fingerprint
+        self.clock = Clock() if clock is None else clock
+        self._done: dict[str, Any] = {}
+        self._slots: dict[str, dict[str, Any]] = {}
         self._lock = threading.Lock()
         self._new = False
-        self.started = time.perf_counter()
         if resume:
             self._take_up(read_snapshot(path))
         else:
             require_replaceable(path)
             self._write()  # fails now rather than later
+        self.resumed = len(self._done)
         self.next = time.perf_counter() + every
 
-    def _take_up(self, facts: dict) -> None:
-        name = display_name(self._path)
+    def _take_up(self, facts: dict[str, Any]) -> None:
+        name = display_name(self.path)
         try:
-            key, done, slots = facts["key"], facts["done"], facts["slots"]
-            self.started -= facts["seconds"]
+            found, done, slots = facts["fingerprint"], facts["done"], facts["slots"]
+            self.clock.add(facts["seconds"])
         except (KeyError, TypeError):
             raise InputError(f"{name}: a checkpoint of a training run is required") from None
-        for what, wanted in self._key.items():
-            if key.get(what) != wanted:
-                got = f"{what} = {key.get(what)!s:.60}, required is {wanted!s:.60}"
+        for what, wanted in self._fingerprint.items():
+            if found.get(what) != wanted:
+                got = f"{what} = {found.get(what)!s:.60}, required is {wanted!s:.60}"
                 got = "other data" if what == "data" else got
                 raise InputError(f"{name}: the checkpoint is of {got}")
         self._done, self._slots = done, slots
@@ -50,28 +69,39 @@ class Checkpoint:
             if self._new:
                 self._write_if_possible()
 
-    def done(self, number: int) -> dict | None:
-        """What a sub-problem ended with, if it has ended."""
-        return self._done.get(str(number))
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to go on from."""
+        return not self._done and not self._slots
 
-    def finish(self, number: int, facts: dict) -> None:
-        """Keep what a sub-problem ended with, instead of its state."""
+    def done(self, name: object) -> Any:
+        """What a fit ended with; None if it has not ended."""
+        return self._done.get(str(name))
+
+    def finish(self, name: object, facts: Any) -> None:
+        """Keep what a fit ended with, instead of its state."""
         with self._lock:
-            self._slots.pop(str(number), None)
-            self._done[str(number)] = facts
+            self._slots.pop(str(name), None)
+            self._done[str(name)] = facts
             self._renew()
 
-    def slot(self, number: int) -> "Slot":
-        """Where a sub-problem keeps its state, and may find one."""
-        known = self._slots.get(str(number))
-        began = time.perf_counter() - self.started if known is None else known["began"]
-        return Slot(self, number, began, known and known["state"], self._every)
+    def slot(self, name: object) -> "Slot":
+        """Where a fit keeps its state, and may find one."""
+        known = self._slots.get(str(name))
+        began = self.clock.now() if known is None else known["began"]
+        return Slot(self, name, began, known and known["state"], self._every)
 
-    def put(self, number: int, began: float, state: dict) -> None:
+    def put(self, name: object, began: float, state: dict[str, Any]) -> None:
         """Take over a state; it is written when the file is due."""
         with self._lock:
-            self._slots[str(number)] = {"began": began, "state": copied(state)}
+            self._slots[str(name)] = {"began": began, "state": copy_facts(state)}
             self._renew()
+
+    def remove(self) -> None:
+        """Remove the file: the run is complete."""
+        self._new = False
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path)
 
     def _renew(self) -> None:
         self._new = True
@@ -86,20 +116,29 @@ class Checkpoint:
             warnings.warn(f"{e}; training goes on without a new checkpoint", stacklevel=2)
 
     def _write(self) -> None:
-        seconds = time.perf_counter() - self.started
-        facts = {"key": self._key, "seconds": seconds, "done": self._done, "slots": self._slots}
-        write_snapshot(self._path, facts)
+        facts = {
+            "fingerprint": self._fingerprint,
+            "seconds": self.clock.now(),
+            "done": self._done,
+            "slots": self._slots,
+        }
+        write_snapshot(self.path, facts)
         self._new = False
 
 
 class Slot:
-    """The place of one sub-problem in a checkpoint."""
+    """The place of one fit in a checkpoint."""
 
     def __init__(
-        self, checkpoint: Checkpoint, number: int, began: float, state: dict | None, every: float
+        self,
+        checkpoint: Checkpoint,
+        name: object,
+        began: float,
+        state: dict[str, Any] | None,
+        every: float,
     ):
-        self._checkpoint, self._number, self._every = checkpoint, number, every
-        self.began = began  # seconds after the start of the whole run
+        self._checkpoint, self._name, self._every = checkpoint, name, every
+        self.began = began  # seconds on the clock of the whole run
         self.state = state  # to go on from
         self._next = time.perf_counter() + every
 
@@ -108,7 +147,46 @@ class Slot:
         now = time.perf_counter()
         return now >= self._next or now >= self._checkpoint.next
 
-    def put(self, state: dict) -> None:
+    def put(self, state: dict[str, Any]) -> None:
         """Save a state."""
-        self._checkpoint.put(self._number, self.began, state)
+        self._checkpoint.put(self._name, self.began, state)
         self._next = time.perf_counter() + self._every
+
+
+def open_checkpoint(
+    settings: Settings,
+    data: Callable[[], list[Any]],
+    clock: Clock | None = None,
+    **facts: Any,
+) -> AbstractContextManager[Checkpoint | None]:
+    """The checkpoint that the settings ask for, of a run with these facts; None if they do not.
+
+    `data` is called for the fingerprint of all data that the result depends on, if it is needed.
+    """
+    if settings.checkpoint is None:
+        return nullcontext()
+    fingerprint = settings_fingerprint(settings, data(), **facts)
+    every, resume = settings.checkpoint_every, settings.resume
+    return Checkpoint(settings.checkpoint, every, fingerprint, resume, clock)
+
+
+def resume_if_same(
+    path: Any, every: float, fingerprint: dict[str, Any], clock: Clock
+) -> tuple[Checkpoint, bool]:
+    """A checkpoint that goes on where the file is of the same run, and otherwise begins; and
+    whether the file is of another run. Such a file may be worth hours: it is left as it is, and the
+    checkpoint is a file beside it."""
+    path = os.fspath(path)
+    require_replaceable(path)
+    if not os.path.exists(path):
+        return Checkpoint(path, every, fingerprint, clock=clock), False
+    if _is_of(path, fingerprint):
+        return Checkpoint(path, every, fingerprint, True, clock), False
+    beside = f"{path}.{short_name(fingerprint)}"
+    same = os.path.exists(beside) and _is_of(beside, fingerprint)
+    return Checkpoint(beside, every, fingerprint, same, clock), True
+
+
+def _is_of(path: str, fingerprint: dict[str, Any]) -> bool:
+    facts = read_snapshot(path)
+    return isinstance(facts, dict) and facts.get("fingerprint") == fingerprint

@@ -1,59 +1,60 @@
-"""The checkpoint of a fit: which data and settings it is for."""
+"""Which data and settings a saved run is of."""
 
-import zlib
-from contextlib import AbstractContextManager, nullcontext
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
 from .. import __version__
-from ..matrix.matrix import Csr, Matrix
+from ..files.ondisk.matrix import OnDisk
+from ..matrix.matrix import Csr
 from ..settings import Settings
-from .checkpoint import Checkpoint
 
-# settings that may be others when a run goes on: they say when it ends, not where it goes
+DIGEST_BYTES = 16  # of a digest: two data sets have the same one with a chance of 2⁻¹²⁸
+# Settings that may be others when a run goes on: they say when it ends, not where it goes.
 FREE = ("max_iter", "time_limit", "callback", "checkpoint", "checkpoint_every", "resume")
 
 
-def opened(
-    settings: Settings, data: Any, **facts: Any
-) -> AbstractContextManager[Checkpoint | None]:
-    """The checkpoint that the settings ask for, of a fit with these facts; None if they do not.
-
-    `data` is called for checksums of all that the result depends on, if they are needed.
-    """
-    if settings.checkpoint is None:
-        return nullcontext()
+def settings_fingerprint(
+    settings: Settings, data: list[Any], free: Sequence[str] = FREE, **facts: Any
+) -> dict[str, Any]:
+    """All that the result of a run depends on: the program, the settings but those that are free,
+    the data, and further facts."""
     asked = {f.name: _plain(getattr(settings, f.name)) for f in fields(settings)}
-    key = {
+    return {
         "program": f"nesvm-jit {__version__}",
-        **{name: value for name, value in asked.items() if name not in FREE},
+        **{name: value for name, value in asked.items() if name not in free},
         **facts,
-        "data": data(),
+        "data": data,
     }
-    return Checkpoint(settings.checkpoint, settings.checkpoint_every, key, settings.resume)
 
 
-def data_of(X: Matrix, *arrays: Any) -> list:
-    """Checksums of a matrix in memory and of arrays."""
-    return [matrix_checksum(X), *checksums(*arrays)]
+def data_fingerprint(*data: Any) -> list[str | None]:
+    """A digest of each matrix or array, in memory or on disk; None of None."""
+    return [None if part is None else _digest(part) for part in data]
 
 
-def checksums(*arrays: Any) -> list:
-    """Of arrays, or None."""
-    return [None if a is None else _checksum(a) for a in arrays]
+def short_name(fingerprint: dict[str, Any]) -> str:
+    """Eight letters that tell fingerprints apart, for the name of a file."""
+    text = json.dumps(fingerprint, sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
 
 
-def matrix_checksum(X: Matrix) -> list:
-    """Of a matrix in memory."""
-    return [X.n_cols, *checksums(*X[:3])] if isinstance(X, Csr) else checksums(X)
-
-
-def _checksum(a: Any) -> list:
-    array = np.ascontiguousarray(a)
-    crc = zlib.crc32(array.reshape(-1).view(np.uint8).data)
-    return [array.dtype.str, list(array.shape), crc]
+def _digest(data: Any) -> str:
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    if isinstance(data, OnDisk):
+        digest.update(data.digest())
+        return digest.hexdigest()
+    if isinstance(data, Csr):
+        digest.update(f"{data.n_cols} ".encode())
+    for part in [data.data, data.indices, data.indptr] if isinstance(data, Csr) else [data]:
+        array = np.ascontiguousarray(part)
+        digest.update(f"{array.dtype.str} {array.shape} ".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _plain(value: Any) -> Any:

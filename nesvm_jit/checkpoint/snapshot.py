@@ -12,7 +12,7 @@ from ..errors import FormatError
 from ..files.sealed import seal, unseal
 from ..files.text import decompressed, display_name, writing
 
-FORMAT, VERSION = "nesvm-jit checkpoint", 1
+FORMAT, VERSION = "nesvm-jit checkpoint", 2
 START = 200  # bytes at the beginning that tell what it is
 ARRAY = "array"  # {ARRAY: k} stands for array k
 
@@ -68,12 +68,12 @@ def _bytes_of(path: Any, most: int) -> bytes:
         raise FormatError(f"{name}: cannot be read: {why}") from None
 
 
-def copied(tree: Any) -> Any:
+def copy_facts(tree: Any) -> Any:
     """The same facts, with arrays of their own."""
     if isinstance(tree, dict):
-        return {name: copied(value) for name, value in tree.items()}
+        return {name: copy_facts(value) for name, value in tree.items()}
     if isinstance(tree, (list, tuple)):
-        return [copied(value) for value in tree]
+        return [copy_facts(value) for value in tree]
     return tree.copy() if isinstance(tree, np.ndarray) else tree
 
 

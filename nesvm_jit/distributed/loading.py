@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..checkpoint.fingerprint import checksums, matrix_checksum
+from ..checkpoint.fingerprint import data_fingerprint
 from ..errors import InputError
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import Size, size_of, widen
@@ -71,7 +71,7 @@ def summarise_rows(rows: Loaded) -> Summary:
 
 def checksum_rows(rows: Loaded) -> list[Any]:
     """The checksums of rows and of their labels."""
-    return [*(matrix_checksum(X) for X in rows.matrices), *checksums(rows.labels)]
+    return data_fingerprint(*rows.matrices, rows.labels)
 
 
 def total_size(sizes: list[Size]) -> Size:

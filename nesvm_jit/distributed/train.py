@@ -16,14 +16,13 @@ from ..binary.costs import class_costs
 from ..binary.linear import solve_problem
 from ..binary.solution import Solution
 from ..binary.start import Start
-from ..checkpoint.checkpoint import Slot
-from ..checkpoint.fingerprint import opened
+from ..checkpoint.checkpoint import Slot, open_checkpoint
 from ..errors import InputError
 from ..jit import one_blas_thread
 from ..machine.assembled import linear_machine
 from ..machine.machine import Machine
 from ..machine.multiclass import class_order
-from ..machine.sequence import solve_in_sequence
+from ..machine.session import Session
 from ..models import MODELS
 from ..settings import Settings
 from .cluster import connected
@@ -59,7 +58,7 @@ def solve(
         if sorted(rows.labels) != [-1.0, 1.0]:
             raise InputError(f"labels must be -1 and +1, got {describe_labels(rows.labels)}")
         costs = _costs(C, rows, class_weight)
-        with opened(checked, partial(rows.checksums, costs)) as checkpoint:
+        with open_checkpoint(checked, partial(rows.checksums, costs)) as checkpoint:
             slot = None if checkpoint is None else checkpoint.slot(0)
             return _solve_class(rows, 1.0, costs, checked, slot)
 
@@ -81,6 +80,7 @@ def train(
 ) -> Machine:
     """`nesvm_jit.train` of a linear machine, one class against the rest, on rows of a cluster."""
     checked = Settings(model, "linear", C, bias, solver, tol, **settings)
+    session = Session(checked)
     with _load(client, data, y, n_features, dtype) as rows:
         classes = class_order(np.array(list(rows.labels)))
         if len(classes) < 2:
@@ -91,9 +91,9 @@ def train(
         def solve_one(k: int, settings: Settings, slot: Slot | None) -> Solution:
             return _solve_class(rows, float(classes[k]), costs, settings, slot)
 
-        with opened(checked, partial(rows.checksums, costs)) as checkpoint:
+        with session.saved(checked, partial(rows.checksums, costs)):
             count = 1 if len(classes) == 2 else len(classes)
-            solutions = solve_in_sequence(count, solve_one, checked, checkpoint)
+            solutions = session.solve_in_sequence(checked, count, solve_one)
         return linear_machine(checked, classes, rows.data.size.cols, solutions)
 
 

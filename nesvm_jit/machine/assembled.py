@@ -10,19 +10,12 @@ from .. import __version__
 from ..binary.nystroem import Landmarks
 from ..binary.solution import Solution
 from ..files.model.record import ModelRecord
+from ..files.ondisk.matrix import extent
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, take_rows
 from ..settings import Settings
+from .jobs import Job, Problem
 from .machine import Machine
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A binary sub-problem: class i against class j, or against the rest where j is None."""
-
-    i: int
-    j: int | None
-    rows: np.ndarray | None  # None for all
 
 
 @dataclass(frozen=True)
@@ -37,12 +30,12 @@ class Found:
 
 
 def linear_machine(
-    settings: Settings, order: np.ndarray, n_features: int, solutions: list[Solution]
+    settings: Settings, classes: np.ndarray, n_features: int, solutions: list[Solution]
 ) -> Machine:
     """A machine of problems solved elsewhere: the only one of two classes, or one per class."""
     found = _found(solutions)
     weights = np.array([s.w for s in solutions]).T
-    common = _common(settings, order, n_features, "ovr", found)
+    common = _common(settings, classes, n_features, "ovr", found)
     return Machine(ModelRecord(weights=weights, **common))
 
 
@@ -55,17 +48,17 @@ def _found(solutions: list[Solution]) -> list[Found]:
 
 
 def _common(
-    settings: Settings, order: np.ndarray, n_features: int, how: str, found: list[Found]
+    settings: Settings, classes: np.ndarray, n_features: int, multiclass: str, found: list[Found]
 ) -> dict[str, Any]:
     """What machines of every kind have."""
     common: dict[str, Any] = {
-        "classes": order,
+        "classes": classes,
         "n_features": n_features,
         "bias": [f.solution.b for f in found],
-        "multiclass": how,
+        "multiclass": multiclass,
         "model": settings.model,
         "kernel": settings.kernel,
-        "extra": _facts(settings, order, found),
+        "extra": _facts(settings, classes, found),
     }
     sigmoids = [f.sigmoid for f in found if f.sigmoid is not None]
     if sigmoids:
@@ -74,30 +67,30 @@ def _common(
     return common
 
 
-def machine_of(
-    X: Matrix, y: np.ndarray, order: np.ndarray, settings: Settings, how: str, found: list[Found]
-) -> Machine:
+def machine_of(job: Job, found: list[Found]) -> Machine:
     """The machine of sub-problems that were solved on rows in memory."""
-    common = _common(settings, order, shape(X)[1], how, found)
+    settings = job.settings
+    common = _common(settings, job.classes, extent(job.X)[1], job.multiclass, found)
     if settings.kernel == "linear":
         weights = np.array([f.solution.w for f in found]).T
         return Machine(ModelRecord(weights=weights, **common))
-    beta = np.zeros((len(y), len(found)))
+    beta = np.zeros((len(job.y), len(found)))
     for k, f in enumerate(found):
         rows = slice(None) if f.problem.rows is None else f.problem.rows
         beta[rows, k] = f.solution.beta
     used = np.flatnonzero((beta != 0.0).any(axis=1))
-    return _kernel_machine(X, y, order, used, beta[used], common, settings)
+    common["coefs"] = beta[used]
+    return _kernel_machine(settings, job.X, job.y, used, common)
 
 
 def _kernel_machine(
-    X: Matrix, y: np.ndarray, order: np.ndarray, used: np.ndarray, coefs, common: dict, settings
+    settings: Settings, X: Matrix, y: np.ndarray, used: np.ndarray, common: dict[str, Any]
 ) -> Machine:
     """A machine whose support vectors are the rows `used`, by class as LIBSVM keeps them."""
-    sv_class = np.argmax(y[used][:, None] == order[None, :], axis=1)
+    sv_class = np.argmax(y[used][:, None] == common["classes"][None, :], axis=1)
     by_class = np.argsort(sv_class, kind="stable")
     used = used[by_class]
-    common |= {"coefs": coefs[by_class], "sv_class": sv_class[by_class]}
+    common |= {"coefs": common["coefs"][by_class], "sv_class": sv_class[by_class]}
     if settings.kernel == "precomputed":
         return Machine(ModelRecord(support_index=used, **common), used)
     kernel: dict[str, Any] = {k: getattr(settings, k) for k in ("gamma", "coef0", "degree")}
@@ -115,39 +108,41 @@ def _packed(X: Matrix) -> csr_matrix:
     return csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
 
 
-def machine_of_landmarks(
+def approximate_machine(job: Job, found: list[Found], marks: Landmarks) -> Machine:
+    """The landmarks as support vectors of a machine that was trained as a linear one."""
+    labels = job.y[marks.numbers]
+    return _machine_of_landmarks(job.settings, job.classes, job.multiclass, found, marks, labels)
+
+
+def approximate_machine_ovr(
     settings: Settings,
-    order: np.ndarray,
+    classes: np.ndarray,
     marks: Landmarks,
     labels: np.ndarray,
     solutions: list[Solution],
 ) -> Machine:
-    """A machine of problems solved on the features of landmarks that have these labels."""
-    found = _found(solutions)
-    return approximate_machine(settings, order, "ovr", found, marks, labels)
+    """The same of problems solved elsewhere, on the features of landmarks with these labels."""
+    return _machine_of_landmarks(settings, classes, "ovr", _found(solutions), marks, labels)
 
 
-def approximate_machine(
+def _machine_of_landmarks(
     settings: Settings,
-    order: np.ndarray,
-    how: str,
+    classes: np.ndarray,
+    multiclass: str,
     found: list[Found],
     marks: Landmarks,
     labels: np.ndarray,
 ) -> Machine:
-    """The landmarks as support vectors of a machine that was trained as a linear one."""
-    common = _common(settings, order, shape(marks.L)[1], how, found)
+    common = _common(settings, classes, shape(marks.L)[1], multiclass, found)
     common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(marks.numbers)}
     weights = np.array([f.solution.w for f in found])
-    coefs = marks.coefficients(weights.T)
-    machine = _kernel_machine(
-        marks.L, labels, order, np.arange(len(labels)), coefs, common, settings
-    )
+    common["coefs"] = marks.coefficients(weights.T)
+    machine = _kernel_machine(settings, marks.L, labels, np.arange(len(labels)), common)
     machine.support_rows = marks.numbers[machine.support_rows]
     return machine
 
 
-def _facts(settings: Settings, order: np.ndarray, found: list[Found]) -> dict[str, Any]:
+def _facts(settings: Settings, classes: np.ndarray, found: list[Found]) -> dict[str, Any]:
     rows_of = [f.problem.rows for f in found if f.problem.rows is not None]
     n = max((1 + int(rows.max()) for rows in rows_of), default=len(found[0].solution.alpha))
     support = np.zeros(n, dtype=bool)
@@ -162,14 +157,14 @@ def _facts(settings: Settings, order: np.ndarray, found: list[Found]) -> dict[st
         "solver": settings.solver,
         "n_samples": n,
         "n_support": int(support.sum()),
-        "problems": [_certificate(order, f) for f in found],
+        "problems": [_certificate(classes, f) for f in found],
     }
 
 
-def _certificate(order: np.ndarray, f: Found) -> dict[str, Any]:
+def _certificate(classes: np.ndarray, f: Found) -> dict[str, Any]:
     s = f.solution
-    sides = [float(order[f.problem.i])]
-    sides += [] if f.problem.j is None else [float(order[f.problem.j])]
+    sides = [float(classes[f.problem.i])]
+    sides += [] if f.problem.j is None else [float(classes[f.problem.j])]
     return {
         "classes": sides,
         "n_samples": len(s.alpha),

@@ -116,10 +116,3 @@ def normalise(scores) -> np.ndarray:
     p = np.maximum(np.asarray(scores, dtype=np.float64), 0.0)
     total = p.sum(axis=1, keepdims=True)
     return np.where(total > TINY, p, 1.0) / np.where(total > TINY, total, p.shape[1])
-
-
-def brier(probabilities, labels_index) -> float:
-    """The mean over rows of Σ_j (p_j − [j is the label])²: 0 is perfect, 2 the worst."""
-    p = np.asarray(probabilities, dtype=np.float64)
-    right = p[np.arange(len(p)), labels_index]
-    return float(np.mean(np.square(p).sum(axis=1) - 2 * right + 1))

@@ -1,5 +1,6 @@
 """Cross-validation: the label that every row gets from a machine trained without it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,10 +8,15 @@ import numpy as np
 
 from ..errors import InputError
 from ..matrix.checks import as_matrix, as_vector
-from ..matrix.matrix import shape
-from ..matrix.rows import as_scipy, take_rows
+from ..settings import Settings
 from .folds import stratified_folds
-from .train import train
+from .jobs import Job, make_job
+from .machine import Machine
+from .multiclass import choose
+from .parallel import run_chains
+from .session import Session
+from .validation import Fold, Split, Validation, group_folds, make_split
+from .warm import check_warm, warm_starts
 
 
 @dataclass(frozen=True)
@@ -26,53 +32,75 @@ class CrossValidation:
 
 
 def cross_validate(
-    X: Any, y: Any, n_folds: int = 5, *, seed: int = 0, sample_weight: Any = None, **options: Any
+    X: Any,
+    y: Any,
+    n_folds: int = 5,
+    *,
+    seed: int = 0,
+    sample_weight: Any = None,
+    class_weight: Mapping[float, float] | str | None = None,
+    multiclass: str | None = None,
+    classes: Any = None,
+    warm: Machine | None = None,
+    probability: bool = False,
+    **settings: Any,
 ) -> CrossValidation:
-    """Stratified cross-validation of `train(X, y, **options)`."""
-    if options.get("checkpoint") is not None:
+    """Stratified cross-validation of `train` with the same arguments.
+
+    Labels do not depend on `probability`: nothing is calibrated. The time limit is that of all
+    folds together.
+    """
+    if settings.get("checkpoint") is not None:
         raise InputError("checkpoint is for `train`, not for cross-validation")
-    X = as_matrix(X, borrow=True)
-    n, _ = shape(X)
-    y = as_vector("y", y, n)
-    folds = stratified_folds(y, n_folds, seed)
+    checked = Settings(seed=seed, **settings)
+    session = Session(checked)
+    job = make_job(as_matrix(X, borrow=True), y, checked, multiclass, classes)
+    check_warm(warm, job)
+    fold_of = stratified_folds(job.y, n_folds, seed)
+    n = len(job.y)
     weight = None if sample_weight is None else as_vector("sample_weight", sample_weight, n)
-    predicted, accuracies, gaps, statuses = np.zeros(n), [], [], []
-    for k in range(n_folds):
-        inside, outside = np.flatnonzero(folds != k), np.flatnonzero(folds == k)
-        if len(np.unique(y[inside])) < 2:
-            raise InputError(
-                f"fold {k + 1} leaves fewer than 2 classes to train on; use fewer folds"
-            )
-        machine = train(
-            _square(X, inside, inside, options),
-            y[inside],
-            sample_weight=None if weight is None else weight[inside],
-            seed=seed,
-            **_for_classes(options, y, y[inside]),
-        )
-        predicted[outside] = machine.predict(_square(X, outside, inside, options))
-        accuracies.append(float(np.mean(predicted[outside] == y[outside])))
-        gaps.append(machine.gap)
-        statuses += [p["status"] for p in machine.problems]
-        if "interrupted" in statuses:
-            raise KeyboardInterrupt
+    class_weight = dict(class_weight) if isinstance(class_weight, Mapping) else class_weight
+    splits = [
+        make_split(job, fold_of, group, weight, class_weight) for group in group_folds(job, n_folds)
+    ]
+    found = _run(job, splits, session, warm)
+    if session.stop.is_set():
+        raise KeyboardInterrupt
+    return _collect(job, fold_of, [found[k] for k in range(n_folds)])
+
+
+def _run(job: Job, splits: list[Split], session: Session, warm: Machine | None) -> dict[int, Fold]:
+    """All folds, at one C."""
+    found: dict[int, Fold] = {}
+    starts = None if warm is None else warm_starts(warm, job)
+    if job.settings.approx is not None:
+        _, job = job.approximate()
+    elif job.settings.kernel != "linear":
+        job = job.share_matrix()
+
+    def limit(number: int, fold: int, i: int) -> Settings:
+        return session.limit(job.settings, fold=fold, problem=number, problems=len(job.problems))
+
+    def keep(fold: Fold) -> None:
+        found[fold.number] = fold
+
+    chains = []
+    for split in splits:
+        validation = Validation(job, split, [job.settings.C], limit, keep, session.stop)
+        chains += validation.chains(starts)
+    run_chains(chains, session.stop, job.small)
+    return found
+
+
+def _collect(job: Job, fold_of: np.ndarray, folds: list[Fold]) -> CrossValidation:
+    predicted, accuracies, gaps, statuses = np.zeros(len(job.y)), [], [], []
+    for fold in folds:
+        chosen = choose(fold.scores[:, 0], len(job.classes), job.multiclass)
+        predicted[fold.rows] = job.classes[chosen]
+        accuracies.append(float(np.mean(predicted[fold.rows] == job.y[fold.rows])))
+        solved = [piece for piece in fold.pieces[0] if piece is not None]
+        gaps.append(max(piece.gap for piece in solved))
+        statuses += [piece.status for piece in solved]
     worst = next((s for s in statuses if s != "converged"), "converged")
-    accuracy = float(np.mean(predicted == y))
-    return CrossValidation(predicted, folds, accuracy, accuracies, gaps, worst)
-
-
-def _square(X, rows: np.ndarray, columns: np.ndarray, options: dict):
-    """Rows of X; of a precomputed kernel the columns of the training rows alone."""
-    part = take_rows(X, rows)
-    if options.get("kernel") != "precomputed":
-        return part
-    return as_scipy(part)[:, columns].toarray()
-
-
-def _for_classes(options: dict, y: np.ndarray, inside: np.ndarray) -> dict:
-    """Options without the weights of classes of y that are not inside a fold."""
-    weights = options.get("class_weight")
-    if not isinstance(weights, dict):
-        return options
-    present = {k: v for k, v in weights.items() if k in inside or k not in y}
-    return {**options, "class_weight": present}
+    accuracy = float(np.mean(predicted == job.y))
+    return CrossValidation(predicted, fold_of, accuracy, accuracies, gaps, worst)

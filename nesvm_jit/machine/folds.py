@@ -1,12 +1,76 @@
-"""Cross-validation folds."""
+"""Folds, and the one loop of fits that leave the rows of a fold out.
+
+Rows held out cost nothing: they add nothing to the objective, the data need no copy, and the
+margins of the fit are their decision values.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..binary.solution import Solution
+from ..binary.solve import solve_checked
+from ..binary.start import Start
 from ..errors import InputError
 from ..matrix.checks import as_vector
+from ..settings import Settings
+from .jobs import Posed
 
 
-def stratified_folds(y, n_folds: int, seed: int = 0) -> np.ndarray:
+@dataclass(frozen=True)
+class FoldFit:
+    """A fit without the rows of a fold; there is no solution where a sign is missing then."""
+
+    fold: int
+    cost: int  # its place in the grid of C
+    solution: Solution | None
+    missing: float = 0.0
+    seconds: float = 0.0
+
+
+def fit_folds(
+    posed: Posed,
+    costs: Mapping[int, np.ndarray],
+    grid: Sequence[float],
+    limit: Callable[[int, int], Settings],
+    start: Start | None = None,
+) -> Iterator[FoldFit]:
+    """The fits of every fold at every C of an ascending grid, each begun where the one before it in
+    C ended, or at `start`.
+
+    `costs` has the cost of every row at C = 1 by fold, zero for the rows held out; `limit` gives
+    the settings of the fit of a fold at a place in the grid, at the time it begins.
+    """
+    for fold, c in costs.items():
+        before: tuple[Solution, float] | None = None
+        missing = posed.missing(c)
+        for i, C in enumerate(grid):
+            if missing is not None:
+                yield FoldFit(fold, i, None, missing)
+                continue
+            began = time.perf_counter()
+            first = start if before is None else start_after(*before, C)
+            rows = posed.kernel_rows
+            solution = solve_checked(posed.X, posed.sign, C * c, limit(fold, i), first, rows)
+            before = solution, C
+            yield FoldFit(fold, i, solution, seconds=time.perf_counter() - began)
+
+
+def start_after(s: Solution, C_before: float, C: float) -> Start:
+    """Where a fit at a smaller C ended, α raised by the ratio of the costs; in C-SVM by what raises
+    D(tα) = tΣα − ½t²‖Σ α_i y_i x_i‖² most, if that is less. Where no α is at its bound, as at a
+    large C, it is 1: usps, γ = 0.016, C = 1000 then takes 2 rounds instead of 11."""
+    t, total = C / C_before, float(s.alpha.sum())
+    square = 2.0 * (total - s.dual_objective)
+    if s.model == "csvm" and square > 0.0:
+        t = min(t, max(1.0, total / square))
+    return Start(s.w, s.b, alpha0=t * s.alpha)
+
+
+def stratified_folds(y: Any, n_folds: int, seed: int = 0) -> np.ndarray:
     """The fold, 0 to n_folds − 1, of each row; the same for the same seed.
 
     The rows, shuffled, are dealt out class by class, each class going on where the last one

@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..files.model.record import n_problems
 
-__all__ = ["class_order", "n_problems", "ovo_decision", "ovr_choice", "pairs", "vote"]
+__all__ = ["choose", "class_order", "n_problems", "ovo_decision", "ovr_choice", "pairs", "vote"]
 
 
 def class_order(y) -> np.ndarray:
@@ -30,6 +30,11 @@ def pairs(k: int) -> list[tuple[int, int]]:
 def vote(scores, k: int) -> np.ndarray:
     """The class with the most votes of pairs, the first of equals; a score > 0 is a vote for i."""
     return _votes(scores, k).argmax(axis=1)
+
+
+def choose(scores: np.ndarray, k: int, multiclass: str) -> np.ndarray:
+    """The number of the class that scores of k classes speak for."""
+    return vote(scores, k) if multiclass == "ovo" and k > 2 else ovr_choice(scores)
 
 
 def ovr_choice(scores) -> np.ndarray:

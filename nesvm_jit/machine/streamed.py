@@ -1,7 +1,6 @@
 """Training on a matrix that stays on disk: linear machines, and those of Nyström's landmarks."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -12,8 +11,8 @@ from ..binary.linear import require_memory, solve_problem
 from ..binary.nystroem import landmarks_on_disk
 from ..binary.solution import Solution
 from ..binary.start import Start
-from ..checkpoint.checkpoint import Checkpoint, Slot
-from ..checkpoint.fingerprint import checksums, opened
+from ..checkpoint.checkpoint import Slot
+from ..checkpoint.fingerprint import data_fingerprint
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
@@ -23,10 +22,10 @@ from ..problems.linear import LinearProblem
 from ..problems.shard import Shard
 from ..problems.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..settings import Settings
-from .assembled import linear_machine, machine_of_landmarks
+from .assembled import approximate_machine_ovr, linear_machine
 from .machine import Machine
 from .multiclass import class_order
-from .sequence import solve_in_sequence
+from .session import Session
 
 
 class Classes(NamedTuple):
@@ -41,6 +40,7 @@ class Classes(NamedTuple):
 def train_streamed(
     matrix: OnDisk,
     settings: Settings,
+    session: Session,
     multiclass: str | None,
     class_weight: Mapping[float, float] | str | None,
 ) -> Machine:
@@ -51,19 +51,17 @@ def train_streamed(
         raise InputError("rows on disk are trained one class against the rest (ovr), got ovo")
     require_memory(matrix.n_cols)
     classes = read_classes(matrix, settings.C, class_weight)
-    with (
-        opened(settings, partial(checksum_data, matrix, classes)) as checkpoint,
-        one_blas_thread(),
-    ):
+    data = partial(data_fingerprint, matrix, classes.costs)
+    with session.saved(settings, data), one_blas_thread():
         if settings.approx is None:
-            found = _solve_classes(Streamed(matrix), classes, settings, checkpoint)
+            found = _solve_classes(Streamed(matrix), classes, settings, session)
             return linear_machine(settings, classes.labels, matrix.n_cols, found)
         marks = landmarks_on_disk(matrix, settings)
-        data = Mapped(matrix, marks.features, marks.rank, marks.dtype)
-        plain = replace(settings, kernel="linear", approx=None, landmarks=None)
-        found = _solve_classes(data, classes, plain, checkpoint)
+        features = Mapped(matrix, marks.features, marks.rank, marks.dtype)
+        plain = settings.derive(kernel="linear", approx=None, landmarks=None)
+        found = _solve_classes(features, classes, plain, session)
         labels = classes.labels[classes.row_classes[marks.numbers]]
-        return machine_of_landmarks(settings, classes.labels, marks, labels, found)
+        return approximate_machine_ovr(settings, classes.labels, marks, labels, found)
 
 
 def read_classes(
@@ -81,14 +79,8 @@ def read_classes(
     return Classes(labels, row_classes.astype(np.min_scalar_type(len(labels))), costs)
 
 
-def checksum_data(matrix: OnDisk, classes: Classes) -> list[Any]:
-    """Checksums of all rows, which are in the header, and of the costs."""
-    header = np.frombuffer(matrix.digest(), dtype=np.uint8)
-    return checksums(header, classes.costs)
-
-
 def _solve_classes(
-    data: Blocks, classes: Classes, settings: Settings, checkpoint: Checkpoint | None
+    data: Blocks, classes: Classes, settings: Settings, session: Session
 ) -> list[Solution]:
     """The problem of every class against the rest, one after the other."""
 
@@ -99,4 +91,4 @@ def _solve_classes(
         return solve_problem(LinearProblem(shard), settings, Start(slot=slot))
 
     count = 1 if len(classes.labels) == 2 else len(classes.labels)
-    return solve_in_sequence(count, solve_one, settings, checkpoint)
+    return session.solve_in_sequence(settings, count, solve_one)

@@ -1,17 +1,18 @@
 """`nesvm_jit.path`: cross-validation along C, and the machine refitted with the best."""
 
-import os
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from ..binary.kernel_matrix import gamma_of
+from ..checkpoint.checkpoint import resume_if_same
+from ..clock import Clock
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
 from ..machine import facts as report
 from ..machine.folds import stratified_folds
+from ..machine.jobs import Job, make_job
 from ..machine.machine import Machine
 from ..machine.train import train
 from ..matrix.checks import as_matrix, as_vector
@@ -20,10 +21,10 @@ from ..settings import Settings, one_of, whole_number
 from .grid import cost_grid, gamma_grid
 from .result import RULES, PathResult
 from .scores import SCORES, all_scores
-from .search import Data, Search
-from .state import State
+from .search import Grid, Search
 
 COSTS = "1e-3:1e3:7"  # the seven of the paper
+STATE_EVERY = 1.0  # seconds between two writes of the state file at least
 INSTEAD = {
     "C": "costs",
     "gamma": "gammas",
@@ -65,82 +66,85 @@ def path(
     interruption; it is removed at the end. `callback` is called every round with a dict, and a true
     answer, like Ctrl-C, ends the path with KeyboardInterrupt. `keep_solutions` lets the refitted
     machine keep what pictures of it need. The other settings are those of
-    `nesvm_jit.train`; every fit goes to the certified gap `tol`.
+    `nesvm_jit.train`; every fit goes to the certified gap `tol`, unless the time limit, which is
+    that of the whole path with the refit, ends it before.
     """
-    began = time.perf_counter()
     for name, value, allowed in (("scoring", scoring, SCORES), ("rule", rule, RULES)):
         one_of(name, value, allowed)
     for name, instead in INSTEAD.items():
         if name in settings:
             raise InputError(f"path takes no {name}; use {instead}")
-    grid = cost_grid(costs)
-    checked = Settings(
-        model, kernel, C=grid[-1], seed=seed, gamma=None, callback=callback, **settings
-    )
+    values = cost_grid(costs)
+    given = {"seed": seed, "callback": callback, **settings}
+    checked = Settings(model, kernel, C=values[-1], gamma=None, **given)
+    clock = Clock(checked.time_limit)
     if isinstance(X, OnDisk):
         _require_streamable(kernel, multiclass)
         y = X.labels if y is None else y
     else:
         X = as_matrix(X, borrow=True)
-    data = Data.of(X, y, kernel, multiclass, sample_weight, class_weight)
+    job = make_job(X, y, checked, multiclass)
     judged = _test_rows(test, refit, extent(X)[1])
-    splits = np.stack(
-        [
-            stratified_folds(data.y, folds, seed + r)
-            for r in range(whole_number("repeats", repeats, 1, 1000))
-        ]
-    )
-    search = Search(data, grid, _gammas(gammas, kernel, X), splits, checked, scoring)
-    stored = State() if state is None else State(os.fspath(state), search.key())
-    fits = search.run(stored)
-    result = PathResult(
-        np.array(grid),
-        search.gammas,
-        fits,
-        checked,
-        data.order,
-        extent(X),
-        splits,
-        scoring,
-        rule,
-        seed,
-        seconds={"fits": time.perf_counter() - began},
-        resumed=stored.resumed,
-        ignored=stored.ignored,
-    )
+    drawings = whole_number("repeats", repeats, 1, 1000)
+    splits = np.stack([stratified_folds(job.y, folds, seed + r) for r in range(drawings)])
+    weights = _weights(sample_weight, class_weight, len(job.y))
+    grid = Grid(values, _gammas(gammas, kernel, X), splits, *weights, scoring)
+    search = Search(job, grid, clock)
+    resumed, ignored = 0, False
+    if state is None:
+        fits = search.run(None)
+    else:
+        checkpoint, ignored = resume_if_same(state, STATE_EVERY, search.fingerprint(), clock)
+        resumed = checkpoint.resumed
+        try:
+            with checkpoint:
+                fits = search.run(checkpoint)
+        finally:
+            if checkpoint.empty:
+                checkpoint.remove()
+    seconds = {"fits": clock.now()}
+    facts = (job.classes, extent(X), splits, scoring, rule, seed)
+    result = PathResult(np.array(values), grid.gammas, fits, checked, *facts)
+    result.seconds, result.resumed, result.ignored = seconds, resumed, ignored
     if refit:
-        _refit(result, data, multiclass, {"keep_solutions": keep_solutions, **settings})
+        more = {"multiclass": multiclass, "keep_solutions": keep_solutions, **settings}
+        _refit(result, job, grid, clock, more)
         if judged is not None:
             assert result.machine is not None
             result.test = judge(result.machine, *judged)
-    result.seconds["total"] = time.perf_counter() - began
-    stored.forget()
+    result.seconds["total"] = clock.now()
+    if state is not None:
+        checkpoint.remove()
     return result
 
 
-def _refit(result: PathResult, data: Data, multiclass, settings: dict) -> None:
-    """The machine of the C and γ chosen, on all rows."""
-    began = time.perf_counter()
+def _refit(
+    result: PathResult, job: Job, grid: Grid, clock: Clock, settings: dict[str, Any]
+) -> None:
+    """The machine of the C and γ chosen, on all rows, in what is left of the time."""
+    began = clock.now()
     asked, chosen = result.settings, result.chosen
-    weights = {"sample_weight": data.sample_weight, "class_weight": data.class_weight}
-    result.machine = train(
-        data.X,
-        None if isinstance(data.X, OnDisk) else data.y,
-        asked.model,
-        asked.kernel,
-        chosen.C,
-        gamma=chosen.gamma,
-        multiclass=multiclass,
-        seed=result.seed,
-        callback=asked.callback,
-        **weights,
+    given = {
         **settings,
-    )
-    seconds = time.perf_counter() - began
+        "gamma": chosen.gamma,
+        "seed": result.seed,
+        "callback": asked.callback,
+        "sample_weight": grid.sample_weight,
+        "class_weight": grid.class_weight,
+        "time_limit": clock.left(),
+    }
+    y = None if isinstance(job.X, OnDisk) else job.y
+    result.machine = train(job.X, y, asked.model, asked.kernel, chosen.C, **given)
+    seconds = clock.now() - began
     result.seconds["refit"] = seconds
     result.refit = report.training(result.machine, asked.solver, {"solve": seconds})
     if result.refit["status"] == "interrupted":
         raise KeyboardInterrupt
+
+
+def _weights(sample_weight: Any, class_weight: Any, n: int) -> tuple[np.ndarray | None, Any]:
+    own = None if sample_weight is None else as_vector("sample_weight", sample_weight, n)
+    return own, dict(class_weight) if isinstance(class_weight, Mapping) else class_weight
 
 
 def _require_streamable(kernel: str, multiclass: str | None) -> None:

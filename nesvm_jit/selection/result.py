@@ -8,7 +8,6 @@ import numpy as np
 from ..machine.machine import Machine
 from ..settings import STATUSES, Settings
 from .scores import SCORES
-from .stage import Fit
 
 RULES = ("best", "one_se")
 PHASES = ("read", "fits", "refit", "total")
@@ -16,6 +15,21 @@ FACTS = (
     *("seconds", "objective", "gap", "certified", "n_support", "n_nonzero", "iterations"),
     "status",
 )
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What is kept of a fit: its scores on the rows held out, and its certificate."""
+
+    scores: dict[str, float]
+    seconds: float
+    objective: float
+    gap: float
+    certified: bool
+    n_support: int
+    n_nonzero: int | None
+    iterations: int
+    status: str
 
 
 @dataclass(frozen=True)

@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from ..machine.multiclass import ovo_decision, ovr_choice, vote
+from ..machine.multiclass import choose, ovo_decision
 
 SCORES = ("accuracy", "balanced_accuracy", "f1", "auc")
 
 
-def all_scores(truth: np.ndarray, scores: np.ndarray, classes: np.ndarray, how: str) -> dict:
+def all_scores(
+    truth: np.ndarray, scores: np.ndarray, classes: np.ndarray, multiclass: str
+) -> dict[str, float]:
     """The four scores of decision values, a column per sub-problem, for rows whose labels are
     `truth`.
 
@@ -15,14 +17,13 @@ def all_scores(truth: np.ndarray, scores: np.ndarray, classes: np.ndarray, how: 
     the rest by its own score, one-versus-one by votes with the summed scores breaking ties.
     """
     k = len(classes)
-    ovo = how == "ovo" and k > 2
-    chosen = classes[vote(scores, k) if ovo else ovr_choice(scores)]
+    chosen = classes[choose(scores, k, multiclass)]
     if k == 2:
         larger = classes.max()
         values = scores[:, 0] if classes[0] == larger else -scores[:, 0]
         f1, area = f1_of(truth, chosen, larger), auc(truth == larger, values)
     else:
-        by_class = ovo_decision(scores, k) if ovo else scores
+        by_class = ovo_decision(scores, k) if multiclass == "ovo" else scores
         f1, area = macro_f1(truth, chosen), macro_auc(truth, by_class, classes)
     return {
         "accuracy": float(np.mean(chosen == truth)),

@@ -1,165 +1,202 @@
-"""All columns of a path: γ by γ, those stored and those that are not yet, with progress."""
+"""All fits of a path: γ by γ, those saved and those that are not yet, with progress."""
 
+import dataclasses
 import threading
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from ..binary.kernel_matrix import shared_matrix
-from ..binary.nystroem import nystroem
-from ..errors import InputError
-from ..files.ondisk.matrix import OnDisk, extent
-from ..machine.multiclass import class_order
-from ..machine.train import Job, is_small, problems_of
-from ..matrix.checks import as_vector, square_kernel
-from ..matrix.matrix import Matrix
-from ..settings import MULTICLASS, Settings, one_of
-from .columns import Column, folds_together
-from .schedule import run_chains
-from .stage import Fit, Stage
-from .state import IRRELEVANT, State, key_of
+from ..checkpoint.checkpoint import Checkpoint
+from ..checkpoint.fingerprint import FREE, data_fingerprint, settings_fingerprint
+from ..clock import Clock
+from ..machine.jobs import Job
+from ..machine.parallel import run_chains
+from ..machine.session import Session
+from ..machine.validation import Fold, Piece, Validation, group_folds, make_split
+from ..settings import STATUSES, Settings
+from .result import Fit
+from .scores import all_scores
+
+Fits = dict[tuple[int, int, int, int], Fit]  # by γ, cost, repeat and fold
 
 
 @dataclass(frozen=True)
-class Data:
-    """The rows, checked once."""
+class Grid:
+    """What is asked of a path: values of C and γ, folds, weights, and the score to tell."""
 
-    X: Matrix | OnDisk
-    y: np.ndarray
-    order: np.ndarray
-    how: str
+    costs: list[float]
+    gammas: list[float | None]
+    splits: np.ndarray  # the fold of every row, a line per repeat
     sample_weight: np.ndarray | None
     class_weight: Any
+    scoring: str
 
-    @staticmethod
-    def of(X: Matrix | OnDisk, y, kernel: str, multiclass, sample_weight, class_weight) -> "Data":
-        n, p = extent(X)
-        y = as_vector("y", y, n)
-        if kernel == "precomputed":
-            square_kernel(n, p)
-        order = class_order(y)
-        if len(order) < 2:
-            got = f"only {order[0]:g}" if len(order) else "no rows"
-            raise InputError(f"y must hold at least 2 classes, got {got}")
-        how = multiclass or ("ovr" if kernel == "linear" else "ovo")
-        one_of("multiclass", how, MULTICLASS)
-        weight = None if sample_weight is None else as_vector("sample_weight", sample_weight, n)
-        class_weight = dict(class_weight) if isinstance(class_weight, Mapping) else class_weight
-        return Data(X, y, order, how, weight, class_weight)
+    @property
+    def n_folds(self) -> int:
+        return int(self.splits.max()) + 1
 
 
 class Search:
-    """All columns, γ by γ, and what is known of them so far."""
+    """The fits of a grid, and what is known of them so far.
 
-    def __init__(
-        self, data: Data, costs, gammas, splits: np.ndarray, settings: Settings, scoring: str
-    ):
-        self.data, self.costs, self.gammas, self.splits = data, costs, gammas, splits
-        self.settings, self.stop = settings, threading.Event()
-        self.problems = problems_of(data.y, data.order, data.how)
-        self.fits: dict[tuple[int, int, int, int], Fit] = {}
+    Those of one γ, one repeat and a group of folds are finished and saved together: a column.
+    """
+
+    def __init__(self, job: Job, grid: Grid, clock: Clock):
+        self.job, self.grid, self.fits = job, grid, Fits()
+        self._callback = job.settings.callback
+        self.session = Session(job.settings.derive(callback=self._tell), clock)
         self._lock = threading.Lock()
-        cells = len(gammas) * len(costs) * splits.shape[0] * self._n_folds
-        self._total, self._done = cells * len(self.problems), 0
-        self._scoring = scoring
-        self._scored: defaultdict[tuple, list[float]] = defaultdict(list)
+        cells = len(grid.gammas) * len(grid.costs) * grid.splits.shape[0] * grid.n_folds
+        self._total, self._done = cells * len(job.problems), 0
+        self._scored: defaultdict[tuple[float, float | None], list[float]] = defaultdict(list)
         self._best: dict[str, Any] = {}
 
-    @property
-    def _n_folds(self) -> int:
-        return int(self.splits.max()) + 1
+    def fingerprint(self) -> dict[str, Any]:
+        """All that the fits depend on. A fit at the limit of iterations is finished, so that this
+        limit belongs to it; C and γ are those of the grid."""
+        job, grid, weights = self.job, self.grid, self.grid.class_weight
+        if isinstance(weights, dict):
+            weights = sorted([repr(label), repr(weight)] for label, weight in weights.items())
+        return settings_fingerprint(
+            job.settings,
+            data_fingerprint(job.X, job.y, grid.sample_weight, grid.splits),
+            free=("C", "gamma", *(name for name in FREE if name != "max_iter")),
+            costs=grid.costs,
+            gammas=grid.gammas,
+            multiclass=job.multiclass,
+            class_weight=weights,
+        )
 
-    def key(self) -> str:
-        """What a stored column must have been asked for."""
-        asked = {k: v for k, v in vars(self.settings).items() if k not in IRRELEVANT}
-        asked |= {"costs": self.costs, "gammas": self.gammas, "how": self.data.how}
-        weights = self.data.class_weight
-        asked["class_weight"] = sorted(weights.items()) if isinstance(weights, dict) else weights
-        return key_of(self.data.X, [self.data.y, self.data.sample_weight, self.splits], asked)
-
-    def run(self, state: State) -> dict[tuple[int, int, int, int], Fit]:
-        """The fits of all columns, those stored and those that are not yet."""
-        try:
-            for g in range(len(self.gammas)):
-                self._run_gamma(g, state)
-                if self.stop.is_set():
-                    raise KeyboardInterrupt
-        finally:
-            state.write()
+    def run(self, checkpoint: Checkpoint | None) -> Fits:
+        """All fits, those saved and those that are not yet; an interrupt is raised."""
+        for g in range(len(self.grid.gammas)):
+            self._run_gamma(g, checkpoint)
+            if self.session.stop.is_set():
+                raise KeyboardInterrupt
         return self.fits
 
-    def _run_gamma(self, g: int, state: State) -> None:
-        together = folds_together(self.problems)
-        every = tuple(range(self._n_folds))
-        groups = [every] if together else [(k,) for k in every]
+    def _run_gamma(self, g: int, checkpoint: Checkpoint | None) -> None:
         missing = []
-        for r in range(len(self.splits)):
-            for group in groups:
-                stored = state.get(g, r, group, len(self.costs))
-                if stored is None:
-                    missing.append((r, group))
+        for r in range(len(self.grid.splits)):
+            for group in group_folds(self.job, self.grid.n_folds):
+                column = Column(g, r, group)
+                saved = None if checkpoint is None else checkpoint.done(column.name)
+                if saved is None:
+                    missing.append(column)
                 else:
-                    self._keep(g, r, stored)
-                    self._done += len(stored) * len(self.problems)
+                    self._keep(column, {(k, i): Fit(**fit) for k, i, fit in saved})
+                    self._done += len(saved) * len(self.job.problems)
         if not missing:
             return
-        stage = self._stage(g)
+        job = self._prepare(self.grid.gammas[g])
+        chains: list[Iterator[None]] = []
+        for column in missing:
+            chains += self._chains(job, column, checkpoint)
+        run_chains(chains, self.session.stop, job.small)
 
-        def finished(column: Column) -> None:
-            self._keep(g, column.key[1], column.fits)
-            state.add(column)
-
-        chains = []
-        for r, group in missing:
-            chains += Column(stage, (g, r), self.splits[r], group, finished).chains()
-        run_chains(chains, self.stop, is_small(stage.job.X, self.problems))
-
-    def _stage(self, g: int) -> Stage:
+    def _prepare(self, gamma: float | None) -> Job:
         """The job of one γ, with its kernel matrix where that fits into memory."""
-        data, gamma = self.data, self.gammas[g]
-        settings = self.settings.derive(gamma=gamma, callback=None)
-        X: Any = data.X
-        shared = None
-        if settings.approx is not None:
-            X = nystroem(X, settings)[1]
-            settings = settings.derive(kernel="linear", approx=None, landmarks=None, gamma=None)
-        elif settings.kernel != "linear":
-            in_pairs = self.problems[0].rows is not None and settings.kernel != "precomputed"
-            by_class = [np.flatnonzero(data.y == k) for k in data.order]
-            shared = shared_matrix(X, settings, np.concatenate(by_class) if in_pairs else None)
-        job = Job(X, data.y, np.empty(0), data.order, settings, False, settings.seed, shared)
-        weights = (data.sample_weight, data.class_weight)
-        watchers = (self.stop, self._watch, self._stepped, self._fitted)
-        return Stage(job, data.how, self.problems, self.costs, weights, gamma, *watchers)
+        job = replace(self.job, settings=self.job.settings.derive(gamma=gamma))
+        if job.settings.approx is not None:
+            return job.approximate()[1]
+        return job if job.settings.kernel == "linear" else job.share_matrix()
 
-    def _keep(self, g: int, r: int, fits: dict[tuple[int, int], Fit]) -> None:
+    def _chains(
+        self, job: Job, column: "Column", checkpoint: Checkpoint | None
+    ) -> list[Iterator[None]]:
+        """The chains of fits of a column, a chain for every sub-problem."""
+        grid, fits = self.grid, dict[tuple[int, int], Fit]()
+
+        def limit(number: int, fold: int, i: int) -> Settings:
+            where = self._where(column, fold, i)
+            return self.session.limit(job.settings, **where, problem=number)
+
+        def finish(fold: Fold) -> None:
+            found = {(fold.number, i): make_fit(job, fold, i) for i in range(len(grid.costs))}
+            with self._lock:
+                fits.update(found)
+                whole = len(fits) == len(column.folds) * len(grid.costs)
+                for (_, i), fit in found.items():
+                    self._note_score(fit, grid.costs[i], grid.gammas[column.gamma])
+            if whole:
+                self._keep(column, fits)
+                save(checkpoint, column, fits)
+
+        weights = grid.sample_weight, grid.class_weight
+        split = make_split(job, grid.splits[column.repeat], column.folds, *weights)
+        validation = Validation(job, split, grid.costs, limit, finish, self.session.stop)
+        return [self._count_steps(chain) for chain in validation.chains()]
+
+    def _where(self, column: "Column", fold: int, i: int) -> dict[str, Any]:
+        """Which fit it is."""
+        C, gamma = self.grid.costs[i], self.grid.gammas[column.gamma]
+        return {"C": C, "gamma": gamma, "repeat": column.repeat, "fold": fold}
+
+    def _keep(self, column: "Column", fits: dict[tuple[int, int], Fit]) -> None:
+        g, r = column.gamma, column.repeat
         with self._lock:
             self.fits |= {(g, i, r, fold): fit for (fold, i), fit in fits.items()}
 
     # ------------------------------------------------------------ progress
 
-    def _watch(self, row: dict) -> bool:
+    def _count_steps(self, chain: Iterator[None]) -> Iterator[None]:
+        for _ in chain:
+            with self._lock:
+                self._done += 1
+            yield
+
+    def _tell(self, row: dict[str, Any]) -> bool:
         """Tell the user's callback; true to stop."""
-        if self.settings.callback is None:
+        if self._callback is None:
             return False
         told = {**row, "done": self._done, "total": self._total, **self._best}
-        if self.settings.callback(told):
-            self.stop.set()
-        return self.stop.is_set()
+        return bool(self._callback(told))
 
-    def _stepped(self) -> None:
-        with self._lock:
-            self._done += 1
-
-    def _fitted(self, fit: Fit, where: dict) -> None:
+    def _note_score(self, fit: Fit, C: float, gamma: float | None) -> None:
         """Keep the best mean score so far, of the cells that most folds have."""
-        with self._lock:
-            place = where["C"], where["gamma"]
-            self._scored[place].append(fit.scores[self._scoring])
-            most = max(map(len, self._scored.values()))
-            means = {k: np.mean(v) for k, v in self._scored.items() if len(v) == most}
-            C, gamma = max(means, key=lambda k: means[k])
-            self._best = {"best_C": C, "best_gamma": gamma, "best_score": float(means[C, gamma])}
+        self._scored[C, gamma].append(fit.scores[self.grid.scoring])
+        most = max(map(len, self._scored.values()))
+        means = {k: np.mean(v) for k, v in self._scored.items() if len(v) == most}
+        C, gamma = max(means, key=lambda k: means[k])
+        self._best = {"best_C": C, "best_gamma": gamma, "best_score": float(means[C, gamma])}
+
+
+@dataclass(frozen=True)
+class Column:
+    """The place of one γ and one repeat in the grid, and some of its folds."""
+
+    gamma: int
+    repeat: int
+    folds: Sequence[int]
+
+    @property
+    def name(self) -> str:
+        return " ".join(map(str, (self.gamma, self.repeat, *self.folds)))
+
+
+def save(checkpoint: Checkpoint | None, column: Column, fits: dict[tuple[int, int], Fit]) -> None:
+    """Save a finished column, unless a time limit ended a fit that may go further another time."""
+    if checkpoint is not None and all(fit.status != "time_limit" for fit in fits.values()):
+        facts = [[*place, dataclasses.asdict(fit)] for place, fit in sorted(fits.items())]
+        checkpoint.finish(column.name, facts)
+
+
+def make_fit(job: Job, fold: Fold, i: int) -> Fit:
+    """What is kept of the fit of a fold at a place in the grid of C."""
+    solved: list[Piece] = [piece for piece in fold.pieces[i] if piece is not None]
+    linear = job.settings.kernel == "linear"
+    return Fit(
+        all_scores(job.y[fold.rows], fold.scores[:, i], job.classes, job.multiclass),
+        round(sum(p.seconds for p in solved), 6),
+        sum(p.objective for p in solved),
+        max(p.gap for p in solved),
+        all(p.certified for p in solved),
+        len(np.unique(np.concatenate([p.support for p in solved]))),
+        sum(p.n_nonzero for p in solved) if linear else None,
+        sum(p.iterations for p in solved),
+        min((p.status for p in solved), key=STATUSES.index),
+    )

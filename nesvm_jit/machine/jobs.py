@@ -1,0 +1,149 @@
+"""Rows with labels of any value, and the binary problems they are trained as."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..binary.kernel_matrix import SharedMatrix, gamma_of, kernel_rows, shared_matrix
+from ..binary.nystroem import Landmarks, nystroem
+from ..errors import InputError
+from ..files.ondisk.matrix import extent
+from ..matrix.checks import as_matrix, as_vector, square_kernel
+from ..matrix.matrix import Csr, Matrix
+from ..matrix.rows import as_scipy, take_rows
+from ..problems.kernel_rows import KernelRows
+from ..settings import MULTICLASS, Settings, one_of
+from .multiclass import class_order, pairs
+
+# Rows times features of an average sub-problem; below, threads would mostly wait for each other in
+# Python: the pairs of scene15 take 0.15 s one by one, and 0.2 s in threads.
+SMALL_CELLS = 200_000
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A binary sub-problem: class i against class j, or against the rest where j is None."""
+
+    i: int
+    j: int | None
+    rows: np.ndarray | None  # None for all
+
+
+@dataclass(frozen=True)
+class Posed:
+    """The rows of a sub-problem with their signs, and their kernel matrix where it is there."""
+
+    X: Any
+    sign: np.ndarray
+    kernel_rows: KernelRows | None = None
+
+    def missing(self, c: np.ndarray) -> float | None:
+        """The sign that no row of positive cost has."""
+        return next((side for side in (1.0, -1.0) if not c[self.sign == side].any()), None)
+
+
+@dataclass(frozen=True)
+class Job:
+    """Checked rows and labels, and the sub-problems that a machine for them is made of."""
+
+    X: Any  # a matrix, or one on disk for linear machines
+    y: np.ndarray
+    classes: np.ndarray  # in LIBSVM's order, or as asked for
+    multiclass: str
+    settings: Settings
+    problems: list[Problem]
+    shared: SharedMatrix | None = None
+
+    @property
+    def small(self) -> bool:
+        """Whether the sub-problems are so small that threads would not pay."""
+        n, p = extent(self.X)
+        rows = sum(n if problem.rows is None else len(problem.rows) for problem in self.problems)
+        return rows / len(self.problems) * min(n, p) < SMALL_CELLS
+
+    def pose(self, problem: Problem) -> Posed:
+        """The rows of a sub-problem, ready to be fitted at any cost."""
+        y, X, rows = self.y, self.X, problem.rows
+        if rows is not None:
+            y = y[rows]
+            X = X if self.shared else _subset(X, rows, self.settings.kernel)
+        sign = np.where(y == self.classes[problem.i], 1.0, -1.0)
+        return Posed(X, sign, self.shared.rows(rows) if self.shared else None)
+
+    def pose_for_many(self, problem: Problem, cache_mb: float) -> Posed:
+        """The same for several fits, from one to the next of which kernel rows stay."""
+        posed, settings = self.pose(problem), self.settings
+        if settings.kernel == "linear" or posed.kernel_rows or settings.model == "lpsvm":
+            return posed
+        rows = kernel_rows(posed.X, settings.derive(cache_mb=cache_mb))
+        return replace(posed, kernel_rows=rows)
+
+    def costs_of(self, problem: Problem, c: np.ndarray) -> np.ndarray:
+        """The costs of the rows of a sub-problem, of those of all rows."""
+        return c if problem.rows is None else c[problem.rows]
+
+    def share_matrix(self) -> "Job":
+        """The same job with one kernel matrix for all sub-problems, if it fits into memory."""
+        in_pairs = self.problems[0].rows is not None and self.settings.kernel != "precomputed"
+        by_class = [np.flatnonzero(self.y == label) for label in self.classes]
+        order = np.concatenate(by_class) if in_pairs else None
+        return replace(self, shared=shared_matrix(self.X, self.settings, order))
+
+    def approximate(self) -> tuple[Landmarks, "Job"]:
+        """Landmarks, and the linear job on their features."""
+        marks, features = nystroem(self.X, self.settings)
+        plain = self.settings.derive(kernel="linear", approx=None, landmarks=None, gamma=None)
+        return marks, replace(self, X=features, settings=plain)
+
+    def name_side(self, problem: Problem, sign: float) -> str:
+        """The class on one side of a sub-problem."""
+        if sign < 0 and problem.j is None:
+            return "(all others)"
+        return f"{self.classes[problem.i if sign > 0 else problem.j]:g}"
+
+
+def make_job(
+    X: Any,
+    y: Any,
+    settings: Settings,
+    multiclass: str | None = None,
+    classes: Any = None,
+) -> Job:
+    """Check labels, classes and the shape of a kernel; pose a problem per class or pair.
+
+    One γ is for all sub-problems, whatever rows they have.
+    """
+    n, p = extent(X)
+    y = as_vector("y", y, n)
+    if settings.kernel == "precomputed":
+        square_kernel(n, p)
+    if settings.kernel in ("poly", "rbf"):
+        settings = settings.derive(gamma=gamma_of(settings.gamma, X))
+    order = class_order(y) if classes is None else as_vector("classes", classes)
+    if classes is not None and not np.array_equal(np.sort(order), np.unique(y)):
+        raise InputError(f"classes must be the labels in y, each once, got {classes!r:.60}")
+    if len(order) < 2:
+        got = f"only {order[0]:g}" if len(order) else "no rows"
+        raise InputError(f"y must hold at least 2 classes, got {got}")
+    multiclass = multiclass or ("ovr" if settings.kernel == "linear" else "ovo")
+    one_of("multiclass", multiclass, MULTICLASS)
+    return Job(X, y, order, multiclass, settings, make_problems(y, order, multiclass))
+
+
+def make_problems(y: np.ndarray, classes: np.ndarray, multiclass: str) -> list[Problem]:
+    """A problem for two classes; of more one per pair, or one per class."""
+    k = len(classes)
+    if k == 2:
+        return [Problem(0, 1, None)]
+    if multiclass == "ovr":
+        return [Problem(i, None, None) for i in range(k)]
+    members = [np.flatnonzero(y == label) for label in classes]
+    return [Problem(i, j, np.concatenate([members[i], members[j]])) for i, j in pairs(k)]
+
+
+def _subset(X: Matrix, rows: np.ndarray, kernel: str) -> Matrix:
+    if kernel != "precomputed":
+        return take_rows(X, rows)
+    dense = as_scipy(X).toarray() if isinstance(X, Csr) else X
+    return as_matrix(dense[np.ix_(rows, rows)])

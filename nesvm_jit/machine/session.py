@@ -1,0 +1,96 @@
+"""One call of the library that makes several fits: its clock, its checkpoint, and its end."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, NamedTuple
+
+from ..binary.solution import Solution
+from ..checkpoint.checkpoint import Checkpoint, Slot, open_checkpoint
+from ..clock import Clock
+from ..settings import Settings
+
+
+class Solved(NamedTuple):
+    """A solved sub-problem, with its sigmoid where probabilities were asked for."""
+
+    solution: Solution
+    sigmoid: tuple[float, float] | None
+    seconds: float
+
+
+class Session:
+    """What all fits of a call share: one clock, one wish to stop, one checkpoint.
+
+    The time limit is that of the whole call. Once the callback of one fit has asked to stop, all
+    others end after an iteration, too, with what they have.
+    """
+
+    def __init__(self, settings: Settings, clock: Clock | None = None):
+        self.clock = Clock(settings.time_limit) if clock is None else clock
+        self.stop = threading.Event()
+        self.checkpoint: Checkpoint | None = None
+        self._callback = settings.callback
+
+    def limit(self, settings: Settings, began: float | None = None, **where: Any) -> Settings:
+        """Settings of a fit that begins now, or that began then: it has what is left of the time,
+        and the callback is told which fit it is."""
+
+        def callback(row: dict[str, Any]) -> bool:
+            if self._callback is not None and self._callback({**row, **where}):
+                self.stop.set()
+            return self.stop.is_set()
+
+        return settings.derive(time_limit=self.clock.left(began), callback=callback)
+
+    @contextmanager
+    def saved(
+        self, settings: Settings, data: Callable[[], list[Any]], **facts: Any
+    ) -> Iterator[None]:
+        """Save fits where the settings ask for a checkpoint; `data` gives their fingerprint."""
+        with open_checkpoint(settings, data, self.clock, **facts) as self.checkpoint:
+            yield
+
+    def recall_or_solve(
+        self,
+        number: int,
+        solve: Callable[[float, Slot | None], Solution],
+        calibrate: Callable[[Solution], tuple[float, float]] | None = None,
+    ) -> Solved:
+        """A sub-problem from the checkpoint, or solved and kept there once nothing would change if
+        it went on; at a limit, a later run may go further."""
+        checkpoint = self.checkpoint
+        known = None if checkpoint is None else checkpoint.done(number)
+        if known is not None:
+            sigmoid = known["sigmoid"] and tuple(known["sigmoid"])
+            return Solved(Solution(**known["solution"]), sigmoid, known["seconds"])
+        slot = None if checkpoint is None else checkpoint.slot(number)
+        began = self.clock.now() if slot is None else slot.began
+        solution = solve(began, slot)
+        if solution.status == "interrupted":
+            self.stop.set()
+        sigmoid = None if calibrate is None else calibrate(solution)
+        seconds = self.clock.now() - began
+        whole = solution.status == "converged" and not self.stop.is_set()
+        if checkpoint is not None and whole:  # a stop may have cut calibration short
+            facts = {"solution": vars(solution), "sigmoid": sigmoid, "seconds": seconds}
+            checkpoint.finish(number, facts)
+        return Solved(solution, sigmoid, seconds)
+
+    def solve_in_sequence(
+        self,
+        settings: Settings,
+        count: int,
+        solve: Callable[[int, Settings, Slot | None], Solution],
+    ) -> list[Solution]:
+        """Sub-problems one after the other, each from the checkpoint or solved."""
+
+        def solve_one(number: int, began: float, slot: Slot | None) -> Solution:
+            limited = self.limit(settings, began, problem=number, problems=count)
+            return solve(number, limited, slot)
+
+        return [
+            self.recall_or_solve(number, partial(solve_one, number)).solution
+            for number in range(count)
+        ]
