@@ -704,6 +704,12 @@ def test_a_score_counts_what_was_noticed_of_what_could_be():
     ]
 
 
+def test_the_tests_of_some_files_are_counted_as_they_are():
+    (found,) = verdicts("survived")
+    text = page([replace(found, ran=62, reaching=0)], 0, 0.0)
+    assert text.startswith("survived: nesvm_jit/part/code.py:0 in f (62 tests)\n")
+
+
 def test_what_is_stored_of_a_verdict():
     (found,) = verdicts("noticed")
     assert found.line(2, 5) == "[2/5] noticed      0.5 s  nesvm_jit/part/code.py:0  t"
@@ -1136,20 +1142,29 @@ def test_ctrl_c_keeps_what_was_judged(small, tmp_path):
 
 
 def test_a_copy_of_a_tree_finds_its_own_digest(small, tmp_path, monkeypatch):
-    """The tree keeps the digest of the unchanged sources; a package copied from it does not."""
+    """The tree keeps the digest of the unchanged sources; a package copied from it does not, nor
+    does the tree when the module that finds it has a fault."""
     monkeypatch.setattr(trees, "ROOT", tmp_path)
     monkeypatch.setattr(trees, "BUILD", tmp_path / "elsewhere")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     tree, copy = trees.make_tree("tree"), tmp_path / "copy"
-    shutil.copytree(tree, copy)
+    shutil.copytree(tree / "nesvm_jit", copy / "nesvm_jit")
+
+    def digest(folder):
+        program = (
+            "from nesvm_jit.cache import SOURCE_DIGEST as s, _digest; print(s, s == _digest())"
+        )
+        command, env = [sys.executable, "-c", program], trees.environment(folder, False)
+        return subprocess.check_output(command, cwd=folder, text=True, env=env).split()
+
+    (before, right) = digest(tmp_path)
+    assert right == "True"
+    assert digest(tree) == digest(copy) == [before, "True"]
     for folder in (tree, copy):
         (folder / "nesvm_jit/sums.py").write_text("edited = 1\n")
-    program = "from nesvm_jit.cache import SOURCE_DIGEST as s, _digest; print(s == _digest())"
-    same = [
-        subprocess.check_output([sys.executable, "-c", program], cwd=folder, text=True, env={})
-        for folder in (tmp_path, tree, copy)
-    ]
-    assert same == ["True\n", "False\n", "True\n"]
+    assert digest(tree) == [before, "False"]
+    assert digest(copy)[1] == "True"
+    (tree / "nesvm_jit/cache.py").write_text("faulty = 1\n" + CACHE)
+    assert digest(tree) == digest(copy)
 
 
 @pytest.mark.parametrize(

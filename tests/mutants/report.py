@@ -56,6 +56,8 @@ def page(verdicts: list[Verdict], seed: int, seconds: float) -> str:
 def _ran(verdict: Verdict) -> str:
     if verdict.outcome == "error":
         return verdict.test
+    if verdict.ran > verdict.reaching:  # the tests of some files, whatever they reach
+        return f"{verdict.ran} tests"
     return f"{verdict.ran} of {verdict.reaching} tests that reach it"
 
 

@@ -13,6 +13,26 @@ from .faults import Fault, changed
 ROOT = Path(__file__).parent.parent.parent
 BUILD = ROOT / "build" / "mutants"
 DIGEST = "SOURCE_DIGEST = _digest()"  # a line of the code cache
+AT_START = """\
+import os
+from importlib.machinery import SourceFileLoader
+
+read = SourceFileLoader.get_data
+
+
+def pinned(self, path):
+    data = read(self, path)
+    if path == HOLDER and data == UNCHANGED:
+        return data.replace(LINE, f"SOURCE_DIGEST = {DIGEST!r}".encode())
+    return data
+
+
+SourceFileLoader.get_data = pinned
+if os.environ.get("COVERAGE_PROCESS_START"):
+    import coverage
+
+    coverage.process_startup()
+"""
 
 
 def files() -> list[str]:
@@ -57,22 +77,17 @@ def _runs(pid: int) -> bool:
 def make_tree(name: str) -> Path:
     """A copy of the project. Its code cache is that of the unchanged sources: a fault outside
     compiled functions leaves machine code as it is, and need not wait for the compiler. Copies of
-    the tree's package, which tests make, find their own cache."""
+    the tree's package, which tests make, find their own cache: no file is changed for that, only
+    what is read when the module is imported from the tree, and only if no fault is in it."""
     holder, digest = _pinned()
     tree = BUILD / f"{name}-{os.getpid()}"
     shutil.rmtree(tree, ignore_errors=True)
     for file in files():
         (tree / file).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / file, tree / file)
-    (tree / "sitecustomize.py").write_text(
-        "import os\n"
-        'if os.environ.get("COVERAGE_PROCESS_START"):\n'
-        "    import coverage\n"
-        "    coverage.process_startup()\n"
-    )
-    path = tree / holder
-    pinned = f"SOURCE_DIGEST = {digest!r} if __file__ == {str(path)!r} else _digest()"
-    path.write_text(path.read_text().replace(DIGEST, pinned))
+    said = f"HOLDER, DIGEST = {str(tree / holder)!r}, {digest!r}\n"
+    said += f"UNCHANGED, LINE = {(ROOT / holder).read_bytes()!r}, {DIGEST.encode()!r}\n"
+    (tree / "sitecustomize.py").write_text(said + AT_START)
     return tree
 
 
