@@ -1,13 +1,15 @@
 """The lines of prediction files, as LIBSVM and LIBLINEAR print them: `%.17g`."""
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import InputError
 
-ROWS = 4096  # formatted at once
+ROWS = 4096  # rows that are formatted at once
 
 
-def label_lines(labels) -> bytes:
+def label_lines(labels: Any) -> bytes:
     """One label per line; each distinct value is formatted once."""
     bits, which = np.unique(
         np.asarray(labels, dtype=np.float64).view(np.int64), return_inverse=True
@@ -16,30 +18,30 @@ def label_lines(labels) -> bytes:
     return lines[which].tobytes().replace(b"\0", b"")  # the padding of an array of texts
 
 
-def label_header(classes) -> bytes:
+def label_header(classes: Any) -> bytes:
     """`labels l1 l2 …`, the first line of a file with probabilities."""
     return b" ".join([b"labels", *(b"%.17g" % v for v in np.asarray(classes).tolist())]) + b"\n"
 
 
-def probability_lines(labels, probabilities) -> bytes:
+def probability_lines(labels: Any, probabilities: Any) -> bytes:
     """`label p1 p2 …`, in the order of the header."""
     return _lines(labels, probabilities, "probabilities")
 
 
-def score_lines(labels, scores) -> bytes:
+def score_lines(labels: Any, scores: Any) -> bytes:
     """`label s1 s2 …`, one score per binary problem."""
     return _lines(labels, scores, "scores")
 
 
-def _lines(labels, numbers, name: str) -> bytes:
+def _lines(labels: Any, numbers: Any, name: str) -> bytes:
     labels, numbers = (np.asarray(a, dtype=np.float64) for a in (labels, numbers))
     if numbers.ndim == 1:
         numbers = numbers[:, None]
     if numbers.ndim != 2 or len(numbers) != len(labels):
         raise InputError(f"{name} must have {len(labels)} rows, got shape {numbers.shape}")
     line = " ".join(["%.17g"] * (1 + numbers.shape[1])) + "\n"
-    parts = []
+    blocks = []
     for at in range(0, len(labels), ROWS):
         rows = np.column_stack([labels[at : at + ROWS], numbers[at : at + ROWS]])
-        parts.append((line * len(rows) % tuple(rows.ravel().tolist())).encode("ascii"))
-    return b"".join(parts)
+        blocks.append((line * len(rows) % tuple(rows.ravel().tolist())).encode("ascii"))
+    return b"".join(blocks)

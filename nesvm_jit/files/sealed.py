@@ -1,8 +1,9 @@
 """Small files of facts: JSON that says of itself what it is and whether it is intact."""
 
 import json
-import os
 import zlib
+
+from .text import replacing
 
 
 def seal(kind: str, version: int, facts: dict) -> bytes:
@@ -35,12 +36,9 @@ def parse(data: bytes) -> dict:
 
 
 def write_sealed(path: str, data: bytes) -> None:
-    """Put a file on the disk; after a crash it is the old one or the new one, whole."""
-    with open(path + ".new", "wb") as f:
+    """Put such a file in its place, whole, where one process writes at a time."""
+    with replacing(path, path + ".new") as f:
         f.write(data)
-        f.flush()
-        os.fsync(f.fileno())
-    os.replace(path + ".new", path)
 
 
 def _crc(facts: dict) -> int:

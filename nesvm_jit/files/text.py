@@ -102,7 +102,7 @@ def writing(path: Any) -> Iterator[IO[bytes]]:
             with open(path, "wb") as special:
                 yield special
         else:
-            with _replacing(target) as regular:
+            with _replacing_named(target) as regular:
                 yield regular
     except (OSError, ValueError) as e:
         if isinstance(e, NesvmError):
@@ -111,26 +111,35 @@ def writing(path: Any) -> Iterator[IO[bytes]]:
 
 
 @contextlib.contextmanager
-def _replacing(target: str) -> Iterator[IO[bytes]]:
-    """A temporary file beside `target` that takes its place, and its permissions, at the end."""
-    opener = next((m for ending, m in _ENDING.items() if target.endswith(ending)), None)
-    mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".", suffix=".part")
+def replacing(target: str, temporary: str) -> Iterator[IO[bytes]]:
+    """A file that is written as `temporary` and takes the place of `target` at the end: after a
+    crash that is the old one or the new one, whole."""
     try:
-        with os.fdopen(handle, "wb") as raw:
-            if opener is None:
-                yield raw
-            else:
-                with opener.open(raw, "wb") as packed:
-                    yield packed
-            raw.flush()
-            os.fsync(raw.fileno())
-        os.chmod(temporary, mode)
+        with open(temporary, "wb") as f:
+            yield f
+            f.flush()
+            os.fsync(f.fileno())
         os.replace(temporary, target)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
+
+
+@contextlib.contextmanager
+def _replacing_named(target: str) -> Iterator[IO[bytes]]:
+    """`replacing`, packed as the name's ending says, with the permissions of the old file."""
+    opener = next((m for ending, m in _ENDING.items() if target.endswith(ending)), None)
+    mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".", suffix=".part")
+    os.close(handle)
+    with replacing(target, temporary) as raw:
+        if opener is None:
+            yield raw
+        else:
+            with opener.open(raw, "wb") as packed:
+                yield packed
+        os.chmod(temporary, mode)
 
 
 def _umask() -> int:

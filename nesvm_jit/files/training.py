@@ -1,5 +1,7 @@
 """Training and test files as the command line takes them."""
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import FormatError, InputError
@@ -9,10 +11,13 @@ from .libsvm.reader import read_libsvm
 from .ondisk.matrix import is_matrix, open_matrix
 from .text import display_name
 
-IN_MEMORY = 0.4  # of the memory may be taken by rows
+# The share of the memory that rows may take; a larger on-disk matrix stays on disk.
+IN_MEMORY = 0.4
 
 
-def read_training(path, kernel: str, n_features: int | None, float32: bool, stream: bool = False):
+def read_training(
+    path: Any, kernel: str, n_features: int | None, float32: bool, stream: bool = False
+) -> tuple[Any, np.ndarray | None]:
     """The rows and labels of a training file; of a precomputed kernel, the square matrix. An
     on-disk matrix that is to be streamed, or is too large for the memory, stays where it is."""
     if is_matrix(path):
@@ -41,7 +46,9 @@ def read_training(path, kernel: str, n_features: int | None, float32: bool, stre
     return K, y
 
 
-def _read_matrix(path, kernel: str, n_features: int | None, float32: bool, stream: bool):
+def _read_matrix(
+    path: Any, kernel: str, n_features: int | None, float32: bool, stream: bool
+) -> tuple[Any, np.ndarray | None]:
     matrix = open_matrix(path)
     if kernel == "precomputed":
         raise InputError("a precomputed kernel must be text, got an on-disk matrix")
@@ -55,7 +62,7 @@ def _read_matrix(path, kernel: str, n_features: int | None, float32: bool, strea
     return as_scipy(matrix.read(0, matrix.n_rows)), matrix.labels
 
 
-def kernel_columns(X, path) -> np.ndarray:
+def kernel_columns(X: Any, path: Any) -> np.ndarray:
     """Columns 1, 2, ... of a precomputed file, whose column 0 is the row's own number."""
     starts = X.indptr[:-1]
     if (np.diff(X.indptr) == 0).any() or (X.indices[starts] != 0).any():

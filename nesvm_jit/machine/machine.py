@@ -8,14 +8,16 @@ from ..errors import InputError
 from ..files.model.certificates import require_certificates
 from ..files.model.record import ModelRecord
 from ..files.model.text import read_model, write_model
+from ..jit import chunk_count
 from ..kernels import gram, margins
+from ..kernels.sums import _margins
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import first_columns, narrowed, row_slice, widen
 from .calibration import couple, normalise, sigmoid
 from .multiclass import ovr_choice, pairs, vote
 
-BLOCK_CELLS = 1 << 22  # of a block of kernel values
+BLOCK_CELLS = 1 << 22  # kernel values that are held at a time
 
 
 class Machine:
@@ -66,16 +68,16 @@ class Machine:
         said = self.record.extra.get("n_support")
         return said if type(said) is int and said > 0 else 0
 
-    def decision_function(self, X) -> np.ndarray:
+    def decision_function(self, X: Any) -> np.ndarray:
         """One column of scores per sub-problem; one score per row for two classes."""
         scores = self.scores(as_matrix(X, borrow=True))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict(self, X) -> np.ndarray:
+    def predict(self, X: Any) -> np.ndarray:
         """The label of every row."""
         return self.classes[self.chosen(self.scores(as_matrix(X, borrow=True)))]
 
-    def predict_proba(self, X) -> np.ndarray:
+    def predict_proba(self, X: Any) -> np.ndarray:
         """A probability for every row and class, in the order of `classes`."""
         return self.probabilities(self.scores(as_matrix(X, borrow=True)))
 
@@ -101,7 +103,7 @@ class Machine:
             r[:, j, i] = 1.0 - first[:, column]
         return couple(r)
 
-    def save(self, path) -> None:
+    def save(self, path: Any) -> None:
         """Write the model file; it appears whole or not at all."""
         write_model(path, self.record)
 
@@ -125,7 +127,8 @@ class Machine:
         n, p = shape(X)
         out = np.empty((weights.shape[1], n))
         for k, column in enumerate(weights.T):
-            margins(X, np.ascontiguousarray(column[:p]), self.record.bias[k], out[k])
+            w = np.ascontiguousarray(column[:p])
+            _margins(X, w, float(self.record.bias[k]), chunk_count(n, 1), out[k])
         return out.T
 
     def _precomputed_scores(self, X: Matrix) -> np.ndarray:
@@ -168,6 +171,6 @@ def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
     return record.kernel, record.gamma, record.coef0, record.degree
 
 
-def load_model(path) -> Machine:
+def load_model(path: Any) -> Machine:
     """A machine from a model file: LIBLINEAR's text, LIBSVM's, or our own."""
     return Machine(read_model(path))

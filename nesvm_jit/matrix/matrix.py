@@ -147,7 +147,7 @@ def _csr_load(X, i, a, out):
         out[X.indices[k]] = a * X.data[k]
 
 
-def shape(X):
+def shape(X: Any) -> tuple[int, int]:
     """Rows and columns of X."""
     return _dense_shape(X) if isinstance(X, np.ndarray) else _csr_shape(X)
 

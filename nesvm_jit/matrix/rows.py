@@ -1,10 +1,13 @@
 """Rows of a matrix: their size, some of them, and rows without the columns that are empty."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from .matrix import Csr, Matrix, is_checked, readonly, shape, trust_array, trust_csr
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 class Size(NamedTuple):
@@ -67,7 +70,7 @@ def first_columns(X: Csr, n_cols: int) -> Csr:
     return trust_csr(X.data[lo:hi][kept], X.indices[lo:hi][kept], indptr, n_cols)
 
 
-def as_scipy(X: Matrix):
+def as_scipy(X: Matrix) -> "csr_matrix":
     """X as a scipy CSR matrix that shares its numbers (a dense X is packed)."""
     from scipy.sparse import csr_matrix
 

@@ -4,6 +4,7 @@ import io
 import json
 import math
 import re
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -89,7 +90,7 @@ class Header:
             raise self.error(key, f"{count} value{'s' * (count != 1)}, got {got}")
         return words
 
-    def choice(self, key: str, choices) -> str:
+    def choice(self, key: str, choices: Collection[str]) -> str:
         word = self.words(key, 1)[0]
         name = word.decode("latin-1")
         if name not in choices:

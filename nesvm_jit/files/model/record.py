@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
-from ...settings import MODELS, MULTICLASS
+from ...settings import MODELS, MULTICLASS, one_of, whole_number
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -63,13 +63,11 @@ class ModelRecord:
     def n_problems(self) -> int:
         return n_problems(len(self.classes), self.multiclass)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, choices in (("model", MODELS), ("kernel", KERNELS), ("multiclass", MULTICLASS)):
-            if getattr(self, name) not in choices:
-                got = getattr(self, name)
-                raise InputError(f"{name} must be one of {', '.join(choices)}, got {got!r:.40}")
-        self._set("n_features", _whole("n_features", self.n_features, HIGHEST_INDEX))
-        self._set("degree", _whole("degree", self.degree, LARGEST_INT))
+            one_of(name, getattr(self, name), choices)
+        self._set("n_features", whole_number("n_features", self.n_features, 0, HIGHEST_INDEX))
+        self._set("degree", whole_number("degree", self.degree, 0, LARGEST_INT))
         for name in ("gamma", "coef0"):
             self._set(name, float(_numbers(name, getattr(self, name), ())))
         if self.gamma < 0:
@@ -94,7 +92,7 @@ class ModelRecord:
         else:
             self._check_expansion(m)
 
-    def _set(self, name: str, value) -> None:
+    def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
     def _check_linear(self, m: int) -> None:
@@ -131,14 +129,7 @@ class ModelRecord:
             self._set("sv_class", _counts("sv_class", self.sv_class, n, len(self.classes)))
 
 
-def _whole(name: str, value, highest: int) -> int:
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or not 0 <= value <= highest:
-        raise InputError(f"{name} must be a whole number from 0 to {highest}, got {value!r:.40}")
-    return int(value)
-
-
-def _numbers(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
+def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
@@ -150,7 +141,7 @@ def _numbers(name: str, value, shape: tuple[int, ...]) -> np.ndarray:
     return array
 
 
-def _counts(name: str, value, length: int | None, below: int) -> np.ndarray:
+def _counts(name: str, value: Any, length: int | None, below: int) -> np.ndarray:
     array = np.asarray(value)
     if array.ndim != 1 or (array.size and array.dtype.kind not in "iu"):
         raise InputError(f"{name} must be a vector of whole numbers")

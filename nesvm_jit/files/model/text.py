@@ -223,7 +223,7 @@ def _closing(record: ModelRecord, kind: str) -> str:
     return f"nesvm_jit {text}\n"
 
 
-def _plain(value):
+def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
     raise TypeError(f"{type(value).__name__} is none of its types")

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
@@ -12,8 +12,9 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...matrix.checks import whole_number
+from ...matrix.matrix import CsrArrays
 from ..libsvm.parse import form_of
-from ..libsvm.stream import BLOCK_BYTES, START, placed_blocks
+from ..libsvm.stream import BLOCK_BYTES, START, Place, placed_blocks
 from ..text import display_name
 from .workfolder import Done, WorkFolder
 
@@ -75,7 +76,9 @@ def convert(
     return Conversion(header.n_rows, header.n_cols, header.n_cells, nbytes, resumed)
 
 
-def _rows_of(sources: list, inputs: list, done: Done, read: Callable):
+def _rows_of(
+    sources: list, inputs: list, done: Done, read: Callable
+) -> Generator[tuple[int, CsrArrays, np.ndarray, Place], None, None]:
     """(number of the file, matrix, labels, place after them) of all that is not done."""
     for k in range(done.file, len(sources)):
         start = done.place if k == done.file else START
@@ -86,7 +89,7 @@ def _rows_of(sources: list, inputs: list, done: Done, read: Callable):
             raise FormatError(f"{display_name(sources[k])}: the file changed while it was read")
 
 
-def _write_all(work: WorkFolder, blocks, report: Callable[[], None]) -> None:
+def _write_all(work: WorkFolder, blocks: Generator, report: Callable[[], None]) -> None:
     """Write every block while the next one is read."""
     with ThreadPoolExecutor(1, "nesvm-jit-write") as pool, contextlib.closing(blocks):
         written = None
@@ -100,14 +103,14 @@ def _write_all(work: WorkFolder, blocks, report: Callable[[], None]) -> None:
             report()
 
 
-def _report(progress, work: WorkFolder, sources: list) -> None:
+def _report(progress: Callable[[dict], Any] | None, work: WorkFolder, sources: list) -> None:
     if progress is not None:
         done = work.done
         facts = {"rows": done.n_rows, "cells": done.n_cells, "text_bytes": done.text_bytes}
         progress({**facts, "file": display_name(sources[done.file])})
 
 
-def _sources(paths) -> list:
+def _sources(paths: Any) -> list:
     several = isinstance(paths, (list, tuple))
     sources = list(paths) if several else [paths]
     if not sources:
@@ -119,7 +122,7 @@ def _sources(paths) -> list:
     return sources
 
 
-def _identity(source) -> list | None:
+def _identity(source: Any) -> list | None:
     """What tells whether a file is the one it was; None for what cannot be read again."""
     if hasattr(source, "read") or source == "-":
         return None

@@ -5,7 +5,7 @@ import sys
 import threading
 import weakref
 import zlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Header(NamedTuple):
 
     @property
     def shapes(self) -> dict[str, tuple[np.dtype, int]]:
-        """Type and length of every array, as numbers of this machine."""
+        """Type and length of every array, as numbers of this computer."""
         return {
             "values": (np.dtype(self.dtype), self.n_cells),
             "indices": (np.dtype(np.uint32), self.n_cells),
@@ -47,7 +47,7 @@ class Header(NamedTuple):
         return sealed.seal(FORMAT, VERSION, self._asdict())
 
 
-def read_header(folder) -> Header:
+def read_header(folder: Any) -> Header:
     name = display_name(folder)
     where = os.path.join(os.fsdecode(folder), HEADER)
     try:
@@ -92,7 +92,7 @@ def _checked(facts: dict) -> Header:
     return header
 
 
-def _is_count(value) -> bool:
+def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 60
 
 

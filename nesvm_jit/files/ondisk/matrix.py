@@ -6,7 +6,7 @@ shrinks under the reader is an error, not a signal.
 
 import os
 from collections.abc import Generator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from ...settings import whole_number
 from ..text import display_name
 from .format import HEADER, PIECE_BYTES, Array, Header, read_header
 
-BLOCK_BYTES = 64 << 20
+BLOCK_BYTES = 64 << 20  # of rows that are read at a time
 
 
 def is_matrix(path: Any) -> bool:
@@ -45,10 +45,10 @@ def extent(X: Any) -> tuple[int, int]:
 class Buffers:
     """Memory that is used again by the next `read` into it, and then holds other rows."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._arrays: dict[str, np.ndarray] = {}
 
-    def take(self, name: str, n: int, dtype) -> np.ndarray:
+    def take(self, name: str, n: int, dtype: Any) -> np.ndarray:
         """An array of n numbers, the memory of the last one of this name if that suffices."""
         have = self._arrays.get(name)
         if have is None or len(have) < n or have.dtype != dtype:
@@ -63,7 +63,7 @@ class Buffers:
 class OnDisk:
     """A matrix with labels that stays on disk; `read` and `blocks` give parts of it as `Csr`."""
 
-    def __init__(self, path, header: Header):
+    def __init__(self, path: Any, header: Header):
         self.path = os.path.abspath(os.fsdecode(path))
         self.name = display_name(path)
         self.n_rows, self.n_cols, self.n_cells = header[:3]
@@ -76,7 +76,7 @@ class OnDisk:
         }
         self._cuts: dict[int, np.ndarray] = {}
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return open_matrix, (self.path,)
 
     def __repr__(self) -> str:
@@ -150,7 +150,7 @@ class OnDisk:
         turns = [Buffers(), Buffers()] if reuse else [None, None]
         with ThreadPoolExecutor(1, "nesvm-jit-read") as pool:
 
-            def submit(k: int):
+            def submit(k: int) -> Future[Csr]:
                 lo, hi = ranges[k]
                 return pool.submit(self.read, lo, hi, turns[k % 2])
 
@@ -213,7 +213,7 @@ class OnDisk:
             )
         return ends
 
-    def _range(self, lo, hi) -> tuple[int, int]:
+    def _range(self, lo: Any, hi: Any) -> tuple[int, int]:
         try:
             whole = int(lo), int(hi)
             fits = 0 <= whole[0] <= whole[1] <= self.n_rows and whole == (lo, hi)

@@ -10,6 +10,7 @@ import os
 import shutil
 import sys
 import zlib
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,7 +41,7 @@ class WorkFolder:
     """A context that holds the folder alone; left without `finish`, it keeps what a later run can
     go on from, else nothing."""
 
-    def __init__(self, target, job: dict, resumable: bool):
+    def __init__(self, target: Any, job: dict, resumable: bool):
         self.name = display_name(target)
         self.target = os.path.realpath(os.fsdecode(target))
         self.done = Done()
@@ -57,7 +58,7 @@ class WorkFolder:
             self._lock = _locked(self._folder, self.name)
         return self
 
-    def __exit__(self, kind, error, trace) -> None:
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
         for f in self._files.values():
             f.close()
         if error is None:
@@ -86,7 +87,7 @@ class WorkFolder:
         return self._goes_on() and not wrong
 
     @contextlib.contextmanager
-    def _naming_errors(self):
+    def _naming_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as e:
@@ -203,13 +204,13 @@ class WorkFolder:
         return True
 
 
-def work_folder(target) -> str:
+def work_folder(target: Any) -> str:
     """The hidden folder beside `target`."""
     parent, name = os.path.split(os.path.realpath(os.fsdecode(target)))
     return os.path.join(parent, f".{name}.part")
 
 
-def unfinished(target) -> bool:
+def unfinished(target: Any) -> bool:
     """Whether there is an interrupted conversion to go on with."""
     return os.path.isfile(os.path.join(work_folder(target), JOURNAL))
 
@@ -275,7 +276,7 @@ def _lock(file: int) -> bool:
     return True
 
 
-def _write(f, part: np.ndarray) -> None:
+def _write(f: Any, part: np.ndarray) -> None:
     left = part.view(np.uint8).data
     while left:
         left = left[f.write(left) :]

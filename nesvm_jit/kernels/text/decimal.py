@@ -36,7 +36,7 @@ TENS = np.array([float(10**k) for k in range(23)])
 
 _32 = np.uint64(32)
 _LOW32 = np.uint64(0xFFFFFFFF)
-_ONE, _TWO, _THREE = np.uint64(1), np.uint64(2), np.uint64(3)
+_ONE, _THREE = np.uint64(1), np.uint64(3)
 _9BITS = np.uint64(0x1FF)
 _ALL = np.uint64(2**64 - 1)
 _TOP = np.uint64(63)
