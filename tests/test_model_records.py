@@ -133,8 +133,8 @@ MINE = "support vectors need coefs, got weights"
 @pytest.mark.parametrize(
     ("make", "change", "message"),
     [
-        (linear, {"model": "x" * 50},
-         f"model must be one of csvm, lpsvm, lssvm, got {'x' * 50!r:.40}"),
+        (linear, {"model": "x" * 70},
+         f"model must be one of csvm, lpsvm, lssvm, got {'x' * 70!r:.60}"),
         (linear, {"kernel": None},
          "kernel must be one of linear, poly, rbf, sigmoid, precomputed, got None"),
         (linear, {"multiclass": "all"}, "multiclass must be one of ovo, ovr, got 'all'"),
