@@ -160,14 +160,18 @@ class Machine:
         for lo in range(0, n, rows):
             hi = min(n, lo + rows)
             (block, vectors), _ = narrowed(row_slice(X, lo, hi), V)
-            scores[lo:hi] = gram(block, vectors, *_kernel_of(record)) @ record.coefs
+            K = gram(block, vectors, *_kernel_of(record))
+            scores[lo:hi] = (np.tanh(K) if record.kernel == "sigmoid" else K) @ record.coefs
         return scores + record.bias
 
 
 def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
-    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1."""
+    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1, and so
+    is what its sigmoid takes the tanh of."""
     if record.kernel == "linear":
         return "poly", 1.0, 0.0, 1
+    if record.kernel == "sigmoid":
+        return "poly", record.gamma, record.coef0, 1
     return record.kernel, record.gamma, record.coef0, record.degree
 
 
