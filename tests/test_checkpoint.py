@@ -393,7 +393,7 @@ def test_what_cannot_be_is_refused(tmp_path):
         solve(X, y, resume=True)
     with pytest.raises(InputError, match="must be the name of a file"):
         solve(X, y, checkpoint="-")
-    with pytest.raises(InputError, match="a file name is required"):
+    with pytest.raises(InputError, match="checkpoint must be the name of a file, got 3"):
         solve(X, y, checkpoint=3)
     with pytest.raises(InputError, match="checkpoint_every must be positive"):
         solve(X, y, checkpoint=tmp_path / "a", checkpoint_every=0.0)

@@ -17,7 +17,7 @@ START = 200  # bytes at the beginning that tell what it is
 ARRAY = "array"  # {ARRAY: k} stands for array k
 
 
-def write_snapshot(path: Any, facts: dict) -> None:
+def write_snapshot(path: Any, facts: dict[str, Any]) -> None:
     """Write dicts, lists, numbers in full precision, strings, None and arrays."""
     arrays: list[np.ndarray] = []
     tree = _packed(facts, arrays)
@@ -31,7 +31,7 @@ def write_snapshot(path: Any, facts: dict) -> None:
             f.write(part)
 
 
-def read_snapshot(path: Any) -> dict:
+def read_snapshot(path: Any) -> dict[str, Any]:
     """What was written; tuples are lists."""
     data = _bytes_of(path, -1)
     try:
@@ -97,7 +97,7 @@ def _unpacked(tree: Any, arrays: list[np.ndarray]) -> Any:
     return [_unpacked(value, arrays) for value in tree] if isinstance(tree, list) else tree
 
 
-def _read(data: Any) -> dict:
+def _read(data: Any) -> Any:
     """The facts in such a file; a ValueError says why there are none."""
     end = data.find(b"\n") + 1 or len(data)
     found = unseal(FORMAT, VERSION, data[:end])

@@ -1,4 +1,6 @@
-"""Probabilities from decision values: Platt's sigmoid, pairwise coupling, and their score."""
+"""Probabilities from decision values: Platt's sigmoid and pairwise coupling."""
+
+from typing import Any
 
 import numpy as np
 
@@ -6,15 +8,15 @@ from ..errors import InputError
 from ..matrix.checks import as_vector
 
 CLIP = 1e-7  # r_ij stays this far from 0 and 1, as in LIBSVM
-MAX_ROUNDS = 200
-SUFFICIENT = 1e-4  # of the decrease that the slope promises
-SHORTEST = 1e-10  # Newton step that is tried
-NOISE = 2e-15  # of Σ c: a gradient that is rounding alone
-RIDGE = 1e-12
-TINY = 1e-290
+MAX_ROUNDS = 200  # iterations of Newton's method at most
+SUFFICIENT = 1e-4  # share of the decrease promised by the slope that a step must bring
+SHORTEST = 1e-10  # share of Newton's step below which backtracking gives up
+NOISE = 2e-15  # share of the weight of all rows below which a gradient is rounding alone
+RIDGE = 1e-12  # share of its diagonal that is added to the Hessian
+TINY = 1e-290  # a number below this counts as zero where it would be divided by
 
 
-def fit_sigmoid(decisions, positive, weight=None) -> tuple[float, float]:
+def fit_sigmoid(decisions: Any, positive: Any, weight: Any = None) -> tuple[float, float]:
     """A, B of P(positive | f) = 1/(1 + exp(A f + B)), by the likelihood of Platt's targets
     t = (n₊+1)/(n₊+2) for positives and 1/(n₋+2) for negatives; a weight counts as so many rows.
 
@@ -45,13 +47,15 @@ def fit_sigmoid(decisions, positive, weight=None) -> tuple[float, float]:
     return a / spread / unit, b - a / spread * centre
 
 
-def _newton(g, t, not_t, c, b: float) -> tuple[float, float]:
+def _newton(
+    g: np.ndarray, t: np.ndarray, not_t: np.ndarray, c: np.ndarray, b: float
+) -> tuple[float, float]:
     """The minimiser (a, b) of Σ c (t z + log(1 + e⁻ᶻ)), z = a g + b, from (0, b).
 
     1 − t and 1 − p have their own numbers: beside 1, heavy weights leave nothing of them.
     """
 
-    def loss(a, b):
+    def loss(a: float, b: float) -> float:
         z = a * g + b
         far = np.abs(z)
         return float(c @ (np.where(z >= 0, t, not_t) * far + np.log1p(np.exp(-far))))
@@ -82,7 +86,7 @@ def _newton(g, t, not_t, c, b: float) -> tuple[float, float]:
     return a, b
 
 
-def sigmoid(decisions, A, B) -> np.ndarray:
+def sigmoid(decisions: Any, A: Any, B: Any) -> np.ndarray:
     """1/(1 + exp(A f + B)) without overflow; A and B broadcast, one per column for instance."""
     with np.errstate(over="ignore"):
         z = A * np.asarray(decisions, dtype=np.float64) + B
@@ -90,7 +94,7 @@ def sigmoid(decisions, A, B) -> np.ndarray:
     return np.where(z >= 0, e, 1.0) / (1.0 + e)
 
 
-def couple(pairwise) -> np.ndarray:
+def couple(pairwise: Any) -> np.ndarray:
     """Class probabilities (n, k) from r_ij = P(i | i or j) of shape (n, k, k), r_ij + r_ji = 1:
     the p that minimises Σ_{i≠j} (r_ji p_i − r_ij p_j)² = pᵀQp on Σ p = 1 (Wu, Lin and Weng 2004,
     their second method, LIBSVM's), exactly where LIBSVM's iteration stops at 0.005/k.
@@ -109,7 +113,7 @@ def couple(pairwise) -> np.ndarray:
     return normalise(np.linalg.solve(Q, np.ones((n, k, 1)))[:, :, 0])
 
 
-def normalise(scores) -> np.ndarray:
+def normalise(scores: Any) -> np.ndarray:
     """Rows p_i / Σ p of one-versus-rest probabilities, as LIBLINEAR; equal shares where all are 0.
 
     What is below 0 by rounding counts as 0."""

@@ -39,6 +39,10 @@ class Machine:
         self.solutions: list[Any] | None = None  # `Found` of every sub-problem; not kept in files
         self._vectors: Matrix | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the checked support vectors, which are made again."""
+        return {**vars(self), "_vectors": None}
+
     @property
     def classes(self) -> np.ndarray:
         return self.record.classes

@@ -5,6 +5,7 @@ the pair (0, 1), for one-versus-one and one-versus-rest alike.
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from ..files.model.record import n_problems
 __all__ = ["choose", "class_order", "n_problems", "ovo_decision", "ovr_choice", "pairs", "vote"]
 
 
-def class_order(y) -> np.ndarray:
+def class_order(y: Any) -> np.ndarray:
     """The classes as they first appear, except that −1, +1 is turned round: LIBSVM's order."""
     y = np.asarray(y, dtype=np.float64)
     _, first = np.unique(y, return_index=True)
@@ -27,7 +28,7 @@ def pairs(k: int) -> list[tuple[int, int]]:
     return [(i, j) for i in range(k) for j in range(i + 1, k)]
 
 
-def vote(scores, k: int) -> np.ndarray:
+def vote(scores: Any, k: int) -> np.ndarray:
     """The class with the most votes of pairs, the first of equals; a score > 0 is a vote for i."""
     return _votes(scores, k).argmax(axis=1)
 
@@ -37,13 +38,13 @@ def choose(scores: np.ndarray, k: int, multiclass: str) -> np.ndarray:
     return vote(scores, k) if multiclass == "ovo" and k > 2 else ovr_choice(scores)
 
 
-def ovr_choice(scores) -> np.ndarray:
+def ovr_choice(scores: Any) -> np.ndarray:
     """The class with the highest score, the first of equals; of two classes, 0 if score > 0."""
     scores = _columns(scores)
     return np.where(scores[:, 0] > 0, 0, 1) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
-def ovo_decision(scores, k: int) -> np.ndarray:
+def ovo_decision(scores: Any, k: int) -> np.ndarray:
     """Votes + s/(3(|s| + 1)), s the sum of a class's scores: s breaks ties, moves no vote.
 
     This is scikit-learn's decision_function_shape="ovr".
@@ -55,7 +56,7 @@ def ovo_decision(scores, k: int) -> np.ndarray:
     return _votes(scores, k) + total / (3 * (np.abs(total) + 1))
 
 
-def _votes(scores, k: int) -> np.ndarray:
+def _votes(scores: Any, k: int) -> np.ndarray:
     votes = np.zeros((len(scores), k), dtype=np.int64)
     for i, block in _by_first_class(scores, k):
         won = block > 0
@@ -64,7 +65,7 @@ def _votes(scores, k: int) -> np.ndarray:
     return votes
 
 
-def _by_first_class(scores, k: int) -> Iterator[tuple[int, np.ndarray]]:
+def _by_first_class(scores: Any, k: int) -> Iterator[tuple[int, np.ndarray]]:
     """(i, the scores of the pairs (i, i+1), …, (i, k−1)): neighbours in LIBSVM's order."""
     scores = _columns(scores)
     if scores.shape[1] != k * (k - 1) // 2:
@@ -78,6 +79,6 @@ def _by_first_class(scores, k: int) -> Iterator[tuple[int, np.ndarray]]:
         start = stop
 
 
-def _columns(scores) -> np.ndarray:
+def _columns(scores: Any) -> np.ndarray:
     scores = np.asarray(scores)
     return scores[:, None] if scores.ndim == 1 else scores

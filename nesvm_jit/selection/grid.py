@@ -22,7 +22,7 @@ def gamma_grid(gammas: Any) -> list[float | str]:
     return list(dict.fromkeys(_values("gammas", gammas, NAMES)))
 
 
-def _values(name: str, given: Any, names: tuple[str, ...]) -> list:
+def _values(name: str, given: Any, names: tuple[str, ...]) -> list[Any]:
     if isinstance(given, str):
         values = _parsed(name, given, names)
     elif isinstance(given, Iterable):
@@ -37,7 +37,7 @@ def _values(name: str, given: Any, names: tuple[str, ...]) -> list:
     return [v if isinstance(v, str) else float(v) for v in values]
 
 
-def _parsed(name: str, text: str, names: tuple[str, ...]) -> list:
+def _parsed(name: str, text: str, names: tuple[str, ...]) -> list[Any]:
     parts = [part.strip() for part in text.split(":")]
     try:
         if len(parts) == 3:

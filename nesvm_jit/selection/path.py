@@ -52,7 +52,7 @@ def path(
     sample_weight: Any = None,
     class_weight: Mapping[float, float] | str | None = None,
     state: Any = None,
-    callback: Callable[[dict], object] | None = None,
+    callback: Callable[[dict[str, Any]], object] | None = None,
     keep_solutions: bool = False,
     **settings: Any,
 ) -> PathResult:

@@ -70,7 +70,7 @@ class PathResult:
     resumed: int = 0  # columns that a state file had
     ignored: bool = False  # whether there was one of another run
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         repeats, n_folds = len(self.splits), int(self.splits.max()) + 1
         self.n_folds, self.n_repeats = n_folds, repeats
         places = [(r, k) for r in range(repeats) for k in range(n_folds)]
@@ -79,7 +79,7 @@ class PathResult:
             for g in range(len(self.gammas))
         ]
 
-        def collected(value) -> np.ndarray:
+        def collected(value: Any) -> np.ndarray:
             return np.array([[[value(fit) for fit in row] for row in rows] for rows in grid])
 
         self.table: dict[str, np.ndarray] = {
@@ -169,7 +169,7 @@ class PathResult:
         }
 
     def _cell(self, g: int, i: int) -> dict[str, Any]:
-        def listed(name: str) -> list:
+        def listed(name: str) -> Any:
             return self.table[name][g, i].tolist()
 
         linear = self.gammas[0] is None and self.settings.kernel == "linear"
