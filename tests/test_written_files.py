@@ -266,7 +266,7 @@ def test_a_snapshot_is_a_sealed_line_and_the_bytes_of_its_arrays(tmp_path):
     facts = {"x": a, "y": [np.float64(0.5), (b, None)], 3: "three"}
     snapshot.write_snapshot(tmp_path / "file", facts)
     line, _, body = (tmp_path / "file").read_bytes().partition(b"\n")
-    found = sealed.unseal("nesvm-jit checkpoint", 1, line)
+    found = sealed.unseal("nesvm-jit checkpoint", 2, line)
     assert found["facts"] == {"x": {"array": 0}, "y": [0.5, [{"array": 1}, None]], "3": "three"}
     assert body == a.tobytes() + b.tobytes()
     assert found["arrays"] == [
@@ -302,8 +302,8 @@ def test_a_packed_snapshot_is_read(tmp_path):
         (lambda d: d.partition(b"\n")[0], "damaged: its arrays are not those of its first line"),
         (lambda d: b"", "damaged: it is no JSON text"),
         (lambda d: b"{}", "format must be 'nesvm-jit checkpoint', got None"),
-        (lambda d: sealed.seal("nesvm-jit checkpoint", 2, {}), "version 1 is required, got 2"),
-        (lambda d: sealed.seal("nesvm-jit checkpoint", 1, {}), "'arrays'"),
+        (lambda d: sealed.seal("nesvm-jit checkpoint", 1, {}), "version 2 is required, got 1"),
+        (lambda d: sealed.seal("nesvm-jit checkpoint", 2, {}), "'arrays'"),
     ],
 )
 def test_a_damaged_snapshot_is_refused(tmp_path, spoil, why):
@@ -361,7 +361,7 @@ def test_only_a_checkpoint_or_an_empty_file_is_replaced(tmp_path):
 def test_copies_have_arrays_of_their_own():
     a = np.arange(3.0)
     tree = {"a": a, "b": [a, (a, "text")], "c": 1.5}
-    found = snapshot.copied(tree)
+    found = snapshot.copy_facts(tree)
     a[:] = 9.0
     assert found["a"].tolist() == found["b"][0].tolist() == found["b"][1][0].tolist() == [0, 1, 2]
     assert (found["b"][1][1], found["c"], type(found["b"][1])) == ("text", 1.5, list)
