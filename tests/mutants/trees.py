@@ -36,9 +36,11 @@ if os.environ.get("COVERAGE_PROCESS_START"):
 
 
 def files() -> list[str]:
-    """The project's files, tracked or new."""
-    listed = git("ls-files", "-co", "--exclude-standard")
-    return sorted(name for name in listed.splitlines() if (ROOT / name).is_file())
+    """The project's files, tracked or new. Bytecode is none of them: Python would run it instead of
+    the source that a tree pins."""
+    listed = git("ls-files", "-co", "--exclude-standard").splitlines()
+    sources = [name for name in listed if not name.endswith(".pyc")]
+    return sorted(name for name in sources if (ROOT / name).is_file())
 
 
 def git(*words: str) -> str:
