@@ -78,6 +78,12 @@ def case(request):
     return (X, y, *made(X, y, title=request.param, **settings))
 
 
+@pytest.fixture(scope="module")
+def drawn(case):
+    """The page of a case, drawn once."""
+    return page(case[-1])
+
+
 # ---------------------------------------------------------------- documents
 
 
@@ -112,10 +118,9 @@ def test_confusion_counts_what_is_predicted(case):
     assert labels == sorted(labels)
 
 
-def test_documents_are_json_and_pages_small(case):
-    *_, document = case
-    json.dumps(document, allow_nan=False)
-    assert len(page(document).encode()) < LIMIT
+def test_documents_are_json_and_pages_small(case, drawn):
+    json.dumps(case[-1], allow_nan=False)
+    assert len(drawn.encode()) < LIMIT
 
 
 def test_two_features_have_a_plane(case):
@@ -335,27 +340,25 @@ class Elements(HTMLParser):
         assert self.left.pop() == tag
 
 
-def test_a_page_has_no_script_and_closes_what_it_opens(case):
-    text = page(case[-1])
+def test_a_page_has_no_script_and_closes_what_it_opens(drawn):
     elements = Elements()
-    elements.feed(text)
+    elements.feed(drawn)
     assert elements.left == []
-    assert "<script" not in text
-    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in text
+    assert "<script" not in drawn
+    assert "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in drawn
     assert not [name for _, name in elements.attributes if name.startswith("on")]
 
 
-def test_ids_are_unique_and_references_lead_to_them(case):
-    text = page(case[-1])
-    ids = re.findall(r'\bid="([^"]*)"', text)
+def test_ids_are_unique_and_references_lead_to_them(drawn):
+    ids = re.findall(r'\bid="([^"]*)"', drawn)
     assert len(ids) == len(set(ids))
-    references = set(re.findall(r'(?:url\(|href=")#([^")]*)', text))
+    references = set(re.findall(r'(?:url\(|href=")#([^")]*)', drawn))
     assert references
     assert references <= set(ids)
 
 
-def test_charts_have_the_colours_of_the_page(case):
-    _, body = page(case[-1]).split("</style>")
+def test_charts_have_the_colours_of_the_page(drawn):
+    _, body = drawn.split("</style>")
     assert not re.search(r"#[0-9a-fA-F]{3,6}\b[^-\w]", re.sub(r'(?:url\(|href=")#[^")]*', "", body))
     variables = set(re.findall(r"var\((--[\w-]+)\)", body))
     assert {"--ink", "--soft", "--grid", "--c0", "--font"} <= variables
@@ -363,16 +366,15 @@ def test_charts_have_the_colours_of_the_page(case):
         assert variables - {"--font"} <= set(re.findall(r"(--[\w-]+):", css_variables(theme)))
 
 
-def test_pages_load_nothing(case):
-    text = page(case[-1])
-    assert "http:" not in text
-    assert "https:" not in text
-    assert not re.search(r"@import|url\((?!#)|src=|<image|<object|<iframe", text)
-    assert {h for h in re.findall(r'href="([^"]*)"', text) if not h.startswith("#")} == {"data:,"}
+def test_pages_load_nothing(drawn):
+    assert "http:" not in drawn
+    assert "https:" not in drawn
+    assert not re.search(r"@import|url\((?!#)|src=|<image|<object|<iframe", drawn)
+    assert {h for h in re.findall(r'href="([^"]*)"', drawn) if not h.startswith("#")} == {"data:,"}
 
 
-def test_slots_are_all_filled(case):
-    assert not re.search(r"\{\{\w+\}\}", page(case[-1]))
+def test_slots_are_all_filled(drawn):
+    assert not re.search(r"\{\{\w+\}\}", drawn)
 
 
 # ---------------------------------------------------------------- plots
