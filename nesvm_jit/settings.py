@@ -15,8 +15,13 @@ from typing import Any, NamedTuple
 from .errors import FormatError, InputError
 
 MODELS = ("csvm", "lpsvm", "lssvm")
+# Models whose penalty is ½‖w‖²: coordinate steps need it, and with a kernel it becomes ½βᵀKβ. The
+# others, with a kernel, are linear machines whose features are the columns of K.
+HALF_SQUARE = ("csvm", "lssvm")
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
+# Those that work on β of f = Kβ + b; a new engine of linear problems is not one of them.
+KERNEL_SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 MULTICLASS = ("ovo", "ovr")
 LIPSCHITZ = ("paper", "tight")
 SCHEDULES = ("paper", "geometric", "gap")
@@ -266,7 +271,7 @@ def _check_together(s: Settings) -> None:
     """Refuse settings that do not go together."""
     if s.nu is not None and s.model != "lpsvm":
         raise InputError(f"nu is the hinge's own smoothing in lpsvm, {s.model} has mu alone")
-    if s.strong and (s.bias or s.model == "lpsvm"):
+    if s.strong and (s.bias or s.model not in HALF_SQUARE):
         raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
     if s.resume and s.checkpoint is None:
         raise InputError("resume needs the checkpoint to go on from")
@@ -281,13 +286,17 @@ def _check_together(s: Settings) -> None:
             "coef0 must not be negative: such a polynomial is no kernel and nothing could be "
             f"certified, got {s.coef0!r:.60}"
         )
-    if s.solver != "coordinate":
-        return
-    if s.kernel == "linear" or s.approx is not None:  # which is solved as a linear machine
-        if s.model == "lpsvm":
-            raise InputError("solver coordinate serves csvm and lssvm, got model 'lpsvm'")
-    elif s.model != "csvm":
-        others = ", ".join(name for name in SOLVERS if name != "coordinate")
+    kernel = s.kernel != "linear" and s.approx is None
+    solvers = _solvers_of(s.model, kernel)
+    if s.solver not in solvers:
+        machine = f"{s.model} with a kernel" if kernel else s.model
         raise InputError(
-            f"solver must be one of {others} for {s.model} with a kernel, got 'coordinate'"
+            f"solver must be one of {', '.join(solvers)} for {machine}, got {s.solver!r}"
         )
+
+
+def _solvers_of(model: str, kernel: bool) -> list[str]:
+    """The solvers that a model has, with a kernel or linear."""
+    names = KERNEL_SOLVERS if kernel and model in HALF_SQUARE else SOLVERS
+    coordinate = model == "csvm" if kernel else model in HALF_SQUARE
+    return [name for name in names if coordinate or name != "coordinate"]

@@ -149,7 +149,7 @@ NO_POLYNOMIAL = "such a polynomial is no kernel and nothing could be certified"
         ),
         (
             {"solver": "coordinate", "model": "lpsvm"},
-            "solver coordinate serves csvm and lssvm, got model 'lpsvm'",
+            "solver must be one of auto, nesvm, homotopy, newton for lpsvm, got 'coordinate'",
         ),
         ({"kernel": "rbf", "gamma": "x"}, "gamma must be one of scale, auto, got 'x'"),
         (

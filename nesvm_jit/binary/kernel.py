@@ -1,4 +1,5 @@
-"""The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ (‖β‖₁ in lpsvm)."""
+"""The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ, or R(β) where the penalty R of
+the model is not ½‖w‖² (‖β‖₁ in lpsvm)."""
 
 from dataclasses import replace
 from functools import partial
@@ -15,7 +16,7 @@ from ..models import MODELS
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_rows import KernelRows
 from ..problems.smoothed_kernel import SmoothedKernel
-from ..settings import Settings
+from ..settings import HALF_SQUARE, Settings
 from ..solvers import gradient
 from ..solvers.coarse import newton_in_levels, pairwise_in_levels, run_in_pairs
 from ..solvers.driver import always, drive, now_and_then
@@ -45,9 +46,10 @@ def solve_kernel(
 ) -> Solution:
     """A `Solution` with β in place of w; the rows of the kernel matrix may be there already, and
     pairwise steps may start from a dual point."""
-    if settings.model == "lpsvm":
-        return _solve_l1(X, y, c, settings, rows)
-    loss = HINGE if settings.model == "csvm" else SQUARE
+    if settings.model not in HALF_SQUARE:
+        return _solve_on_columns(X, y, c, settings, rows)
+    model = MODELS[settings.model]()
+    loss = model.loss
     rows = rows or kernel_rows(X, settings)
     problem = KernelProblem(rows, y, c, settings.bias, loss)
     run = Run(problem, settings, engine=settings.solver)
@@ -61,7 +63,7 @@ def solve_kernel(
         elif run.engine == "newton" and loss == SQUARE:
             drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
         else:
-            smooth = SmoothedKernel(problem, MODELS[settings.model]())
+            smooth = SmoothedKernel(problem, model)
             settle = partial(settle_smoothed, smooth, run)
             _run_smoothed(smooth, run)
     found = conclude(run, settle)
@@ -100,10 +102,10 @@ def _run_smoothed(smooth: SmoothedKernel, run: Run) -> None:
         drive(gradient.steps(smooth, run, state), run, now_and_then)
 
 
-def _solve_l1(
+def _solve_on_columns(
     X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, rows: KernelRows | None
 ) -> Solution:
-    """‖β‖₁ as penalty: the linear LP-SVM whose features are the columns of K."""
+    """R(β) as penalty: the linear machine whose features are the columns of K."""
     if rows is not None:
         K = rows.store
     elif settings.kernel == "precomputed":
@@ -113,8 +115,8 @@ def _solve_l1(
         budget = budget_bytes(settings.cache_mb)
         if 8.0 * n * n > budget:
             raise InputError(
-                f"lpsvm with a kernel needs {8 * n * n / 2**20:.3g} MB for its {n} rows, "
-                f"got a budget of {budget / 2**20:.3g} MB"
+                f"{settings.model} with a kernel needs {8 * n * n / 2**20:.3g} MB "
+                f"for its {n} rows, got a budget of {budget / 2**20:.3g} MB"
             )
         gamma = spec_of(X, settings).gamma
         kernel = (settings.kernel, gamma, settings.coef0, settings.degree)

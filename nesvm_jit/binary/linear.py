@@ -18,7 +18,7 @@ from ..models.base import Smoothing
 from ..problems.linear import LinearProblem, problem_in_memory
 from ..settings import Settings
 from ..solvers.auto import choose, hand_over
-from ..solvers.driver import drive
+from ..solvers.driver import State, drive
 from ..solvers.engines import ENGINES
 from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
@@ -51,7 +51,7 @@ def with_all_features(found: Solution, kept: np.ndarray | None, p: int) -> Solut
 
 def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> Solution:
     """Run the engine asked for, or chosen, on a linear problem wherever its rows are."""
-    v0, centre = start.points(problem.n_features, settings.bias)
+    v0, w_star = start.points(problem.n_features, settings.bias)
     first = first_smoothing(settings)
     _require_range(problem, first)
     run = Run(problem, settings, engine=settings.solver)
@@ -65,8 +65,9 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
     saved = None if saving is None else saving.take_up(run)
     with until_interrupted(run):
         engine = ENGINES[run.engine]
+        state: State | None
         if saved is None:
-            state = engine.begin(problem, run, v0, centre, alpha0)
+            state = engine.begin(problem, run, v0, w_star, alpha0)
         else:
             state = engine.resume(problem, run, saved)
         while state is not None:

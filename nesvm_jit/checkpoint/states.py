@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 
-from ..models.base import Smoothing
 from ..problems.linear import LinearProblem
 from ..problems.walk import evaluation_of, saved_evaluation
 from ..solvers.run import Run
@@ -15,7 +14,8 @@ _AS_IT_IS = ("engine", "why", "iterations", "best_row", "objective", "dual", "le
 
 
 class Saving:
-    """Saves a run on a linear problem with the state of its engine, or takes them up."""
+    """Saves a run on a linear problem with the state of its engine, or takes them up: the fields of
+    the state, and a field `walk` as what the walk remembers."""
 
     def __init__(self, slot: Slot, problem: LinearProblem):
         self._slot, self._problem = slot, problem
@@ -69,8 +69,6 @@ class Saving:
             run.alpha = problem.shard.deal(known["alpha"])
         problem.restore(saved["problem"])
         engine = dict(saved["engine"])
-        if "smoothing" in engine:
-            engine["smoothing"] = Smoothing(*engine["smoothing"])
         if "walk" in engine:
             engine["walk"] = problem.resume_walk(engine["walk"])
             run.latest = engine["walk"].at

@@ -13,7 +13,7 @@ from ..matrix.checks import as_matrix, as_vector, square_kernel
 from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import as_scipy, take_rows
 from ..problems.kernel_rows import KernelRows
-from ..settings import MULTICLASS, Settings, one_of
+from ..settings import HALF_SQUARE, MULTICLASS, Settings, one_of
 from .multiclass import class_order, pairs
 
 # Rows times features of an average sub-problem; below, threads would mostly wait for each other in
@@ -74,7 +74,7 @@ class Job:
     def pose_for_many(self, problem: Problem, cache_mb: float) -> Posed:
         """The same for several fits, from one to the next of which kernel rows stay."""
         posed, settings = self.pose(problem), self.settings
-        if settings.kernel == "linear" or posed.kernel_rows or settings.model == "lpsvm":
+        if settings.kernel == "linear" or posed.kernel_rows or settings.model not in HALF_SQUARE:
             return posed
         rows = kernel_rows(posed.X, settings.derive(cache_mb=cache_mb))
         return replace(posed, kernel_rows=rows)

@@ -18,7 +18,7 @@ from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import get_threads
 from ..matrix.checks import as_matrix
-from ..settings import Settings
+from ..settings import HALF_SQUARE, Settings
 from .assembled import Found, approximate_machine, machine_of
 from .calibration import fit_sigmoid
 from .folds import fit_folds, stratified_folds
@@ -102,7 +102,7 @@ def train(
 def _shares_matrix(job: Job, probability: bool) -> bool:
     """Whether several fits need the same kernel values."""
     several = len(job.problems) > 1 or probability
-    return several and job.settings.kernel in ("poly", "rbf") and job.settings.model != "lpsvm"
+    return several and job.settings.kernel in ("poly", "rbf") and job.settings.model in HALF_SQUARE
 
 
 @dataclass(frozen=True)

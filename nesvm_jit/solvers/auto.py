@@ -11,6 +11,7 @@ import numpy as np
 from ..matrix.rows import Size
 from ..problems.blocks import Blocks
 from ..problems.linear import LinearProblem
+from ..settings import HALF_SQUARE
 from . import coordinate, newton
 from .directions import WIDEST
 from .run import Run
@@ -25,8 +26,8 @@ ACTIVE = 0.5  # share of the rows that bend F_μ in an average step
 def choose(data: Blocks, model: str, warm: bool, few_cells: int = FEW_CELLS) -> tuple[str, str]:
     """The engine for a linear problem, started warm or cold, and the reason for it."""
     p = data.size.cols
-    if p > WIDEST and model == "lpsvm":
-        return "homotopy", f"{p} features are too many for the Hessian that lpsvm needs"
+    if p > WIDEST and model not in HALF_SQUARE:
+        return "homotopy", f"{p} features are too many for the Hessian that {model} needs"
     if not data.resident:
         return "newton", "the rows are not in memory, and newton takes the fewest passes"
     if p > WIDEST:
@@ -45,11 +46,11 @@ def patience(size: Size) -> float:
 
 
 def begin_chain(
-    problem: LinearProblem, run: Run, v0: np.ndarray, centre: np.ndarray, alpha0: Any
+    problem: LinearProblem, run: Run, v0: np.ndarray, w_star: np.ndarray, alpha0: Any
 ) -> coordinate.State:
     """Coordinate steps that Newton's may take over from."""
     run.engine, run.why = "coordinate", "epochs of coordinate steps sufficed"
-    state = coordinate.begin(problem, run, v0, centre, alpha0)
+    state = coordinate.begin(problem, run, v0, w_star, alpha0)
     state.patience = patience(problem.shard.data.size)
     return state
 

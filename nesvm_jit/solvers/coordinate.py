@@ -73,7 +73,7 @@ def begin(
     problem: LinearProblem,
     run: Run,
     v0: np.ndarray,
-    centre: np.ndarray | None = None,
+    w_star: np.ndarray | None = None,
     alpha0: np.ndarray | None = None,
 ) -> State:
     """Where coordinate steps start: at α⁰, put inside its bounds, or at the best dual point that

@@ -18,14 +18,21 @@ Steps = Generator[Evaluation | None, bool | None, None]
 Policy = Callable[[Run, Evaluation], bool]  # whether to make a dual point of an evaluation
 
 
+class State(Protocol):
+    """All that an engine remembers between two iterations: a dataclass of numbers, arrays and
+    tuples of them, and perhaps a `walk`, so that a checkpoint can hold its fields."""
+
+    settled: bool  # the loop is left next, as where μ or the engine changes: nothing is saved here
+
+
 @dataclass(frozen=True)
 class Engine:
     """A solver of linear problems, as the table in engines.py has it."""
 
-    # (problem, run, v⁰, w⋆, α⁰ or None): the state that it starts with
-    begin: Callable[..., Any]
-    # (problem, run, fields of a state that was saved): this state
-    resume: Callable[[Any, Run, dict[str, Any]], Any]
+    # (problem, run, v⁰, the prox-centre w⋆, α⁰ or None): the state that it starts with
+    begin: Callable[..., State]
+    # (problem, run, fields of a state that was saved, its tuples as lists): this state
+    resume: Callable[[Any, Run, dict[str, Any]], State]
     # (problem, run, state): its loop
     steps: Callable[[Any, Run, Any], Steps]
     certify: Policy

@@ -24,7 +24,7 @@ def _state_of(engine: str, s: Settings) -> type[nesvm.State]:
 
 
 def begin(
-    problem: Any, run: Run, v0: np.ndarray, centre: np.ndarray, alpha0: Any = None
+    problem: Any, run: Run, v0: np.ndarray, w_star: np.ndarray, alpha0: Any = None
 ) -> nesvm.State:
     """The start of a method at v⁰; from a warm one `auto` begins at a smaller μ."""
     settings = accelerated.resolve(run.settings)
@@ -32,18 +32,20 @@ def begin(
     if settings.solver == "auto" and problem.model.smoothed and v0.any():
         mu = warm_start(problem, v0, mu).smoothing
     if run.engine == "homotopy" and settings.moving_centre:
-        centre = v0
+        w_star = v0
     L = problem.lipschitz(settings.lipschitz, mu)
     state = _state_of(run.engine, settings)
     more: dict[str, Any] = {"start": mu} if state is accelerated.State else {}
-    return state(v0.copy(), centre.copy(), mu, L, np.zeros_like(v0), **more)
+    return state(v0.copy(), w_star.copy(), mu, L, np.zeros_like(v0), **more)
 
 
 def resume(problem: Smooth, run: Run, saved: dict[str, Any]) -> nesvm.State:
     """The state that was saved."""
-    if "start" in saved:
-        saved["start"] = Smoothing(*saved["start"])
-    return _state_of(run.engine, accelerated.resolve(run.settings))(**saved)
+    state = _state_of(run.engine, accelerated.resolve(run.settings))(**saved)
+    state.smoothing = Smoothing(*state.smoothing)
+    if isinstance(state, accelerated.State):
+        state.start = Smoothing(*state.start)
+    return state
 
 
 def steps(problem: Smooth, run: Run, state: nesvm.State) -> Steps:

@@ -115,7 +115,7 @@ def _line_search(walk: Walk, descent: float, smoothing: Smoothing) -> float:
 
 
 def _begin(
-    problem: LinearProblem, run: Run, v0: np.ndarray, centre: np.ndarray, alpha0: Any
+    problem: LinearProblem, run: Run, v0: np.ndarray, w_star: np.ndarray, alpha0: Any
 ) -> State:
     """Newton's steps from v⁰, smoothed about α⁰ or about the best dual point that v⁰ leads to."""
     if alpha0 is not None:
@@ -129,7 +129,7 @@ def _begin(
 
 
 def _resume(problem: LinearProblem, run: Run, saved: dict[str, Any]) -> State:
-    return State(**saved)
+    return State(**{**saved, "smoothing": Smoothing(*saved["smoothing"])})
 
 
 def _steps(problem: LinearProblem, run: Run, state: State) -> Steps:

@@ -18,7 +18,7 @@ FAR_OFF = 0.3
 
 
 def first_smoothing(settings: Settings) -> Smoothing:
-    """μ⁰ of the paper's algorithms."""
+    """μ⁰ of the paper's algorithms: `mu` of nesvm, `mu_start` of homotopy and of all others."""
     mu = settings.mu if settings.solver == "nesvm" else settings.mu_start
     return Smoothing(mu, mu if settings.nu is None else settings.nu)
 
