@@ -9,6 +9,7 @@ import os
 import platform
 import shutil
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -84,6 +85,15 @@ def _memory() -> str:
     return f"{size / 2**30:.0f} GB"
 
 
+def _commit() -> str:
+    """The commit that is measured, and whether the tree differs from it."""
+    git = ["git", "-C", str(HERE), "describe", "--always", "--dirty", "--exclude=*"]
+    try:
+        return subprocess.run(git, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
 @functools.cache
 def machine_facts() -> dict[str, str]:
     """What a reader needs to know to judge the figures; the first call takes the load."""
@@ -97,6 +107,7 @@ def machine_facts() -> dict[str, str]:
         "python": platform.python_version(),
         **versions,
         "load before the run": load,
+        "commit": _commit(),
         "date": datetime.date.today().isoformat(),
     }
 

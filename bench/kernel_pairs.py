@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from nesvm_jit.jit import chunk_count
 from nesvm_jit.kernels import gram
-from nesvm_jit.kernels.hessian import _hessian, _hessian_times, hessian_partials, hessian_workspaces
+from nesvm_jit.kernels.hessian import _hessian, _hessian_times, hessian_memory
 from nesvm_jit.kernels.loss import HINGE, _project_hinge, _project_l1
 from nesvm_jit.kernels.public import as_row_data
 from nesvm_jit.kernels.sums import (
@@ -19,6 +19,7 @@ from nesvm_jit.kernels.sums import (
     _accumulate_change,
     _margins,
     _row_norms,
+    row_chunks,
     row_partials,
 )
 from nesvm_jit.kernels.sweep import _sweep, sweep_workspace
@@ -72,7 +73,8 @@ def pass_pairs(X, w, y, u):
     (n, p), size, kind = X.shape, bytes_of(X), X.dtype.type
     changed = np.random.default_rng(2).random(n) < CHANGED
     old, d = np.where(changed, u + 0.5, u), (u > 0).astype(float)
-    M, chunks = as_matrix(X), chunk_count(n, 1)
+    M = as_matrix(X)
+    chunks = row_chunks(M)
     parts, work = row_partials(size_of(M)), sweep_workspace(size_of(M))
     rows = as_row_data(y, 1.0, 1.0, n)
     f, f2, g, h = np.zeros(n), np.zeros(n), np.zeros(p), np.zeros(p)
@@ -89,13 +91,13 @@ def pass_pairs(X, w, y, u):
         Pair(
             "margins",
             size,
-            into(f, _margins, M, w, BIAS, chunks, f),
+            into(f, _margins, chunks, M, w, BIAS, f),
             lambda: X @ w1 + kind(BIAS),
         ),
         Pair(
             "row_norms",
             size,
-            into(f, _row_norms, M, chunks, f, f2),
+            into(f, _row_norms, chunks, M, f, f2),
             lambda: rivals.row_norms(X)[0],
         ),
         Pair("accumulate", used, into(g, _accumulate, M, u, parts, g), lambda: X.T @ u1),
@@ -117,18 +119,18 @@ def pass_pairs(X, w, y, u):
 def projection_pairs(n):
     """The projections of vectors of length n."""
     r, s, u = np.random.default_rng(3).standard_normal(n), np.ones(n), np.zeros(n)
-    chunks = chunk_count(n, 1)
+    chunks = chunk_count(n, n)
     return [
         Pair(
             "project_hinge",
             r.nbytes + s.nbytes,
-            into(u, _project_hinge, r, s, MU, chunks, u),
+            into(u, _project_hinge, chunks, r, s, MU, u),
             lambda: np.clip(r / (MU * s), 0, 1),
         ),
         Pair(
             "project_l1",
             r.nbytes,
-            into(u, _project_l1, r, MU, chunks, u),
+            into(u, _project_l1, chunks, r, MU, u),
             lambda: np.clip(r / MU, -1, 1),
         ),
     ]
@@ -139,9 +141,7 @@ def hessian_pair(X, u):
     M, p = as_matrix(X), X.shape[1]
     d = np.random.default_rng(4).uniform(0.5, 1.5, len(u)) * (u > 0)
     d1, H = d.astype(X.dtype), np.zeros((p, p))
-    ours = into(
-        H, _hessian, M, d, hessian_partials(size_of(M)), hessian_workspaces(size_of(M)), False, H
-    )
+    ours = into(H, _hessian, M, d, hessian_memory(size_of(M)), False, H)
     size = bytes_of(X) * (d > 0).mean()
     return Pair("hessian", size, ours, lambda: rivals.hessian(X, d1))
 

@@ -44,7 +44,7 @@ COMPILED = {
 def pytest_collection_modifyitems(items):
     for item in [] if PURE else items:
         params = getattr(getattr(item, "callspec", None), "params", {})
-        threads = params.get("threads", 2 if "eager" in item.fixturenames else 1)
+        threads = params.get("threads", 2 if "small_chunks" in item.fixturenames else 1)
         if any(kind in item.name and (kind, threads) not in COMPILED for kind in KINDS):
             item.add_marker(pytest.mark.slow)
 
@@ -55,26 +55,25 @@ def kind(request):
 
 
 @pytest.fixture(params=[1, 2])
-def threads(request):
+def threads(request, small_chunks):
     """Kernels run on one thread, then on two however small the data."""
-    from nesvm_jit import get_threads, jit, set_threads
+    from nesvm_jit import get_threads, set_threads
 
     before = get_threads()
     if before < request.param:
         pytest.skip("one core")
     set_threads(request.param)
-    with jit.eager_kernels():
-        yield request.param
+    yield request.param
     set_threads(before)
 
 
 @pytest.fixture
-def eager():
-    """Kernels run on all threads however small the data."""
+def small_chunks(monkeypatch):
+    """Rows are cut into chunks of a few numbers, so that all threads have work however small the
+    data."""
     from nesvm_jit import jit
 
-    with jit.eager_kernels():
-        yield
+    monkeypatch.setattr(jit.chunks, "CHUNK_CELLS", 8)
 
 
 @pytest.fixture

@@ -189,7 +189,7 @@ def test_starts_and_single_precision(tmp_path):
         same_solution(whole, resumed(fit, tmp_path / "file", killed_at(2)))
 
 
-def test_another_number_of_threads_goes_on_to_the_same_bits(tmp_path, eager):
+def test_another_number_of_threads_goes_on_to_the_same_bits(tmp_path, small_chunks):
     X, y = binary()
     options = {"solver": "newton", "checkpoint": tmp_path / "file", "tol": 1e-4}
     before = get_threads()

@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -23,7 +22,7 @@ import numpy as np
 from nesvm_jit import kernels
 from nesvm_jit.kernels.loss import _project_l1 as k
 print(kernels.project_l1(np.array([-9.0, 0.25, 9.0]), 0.5).tolist())
-print(sum(k.serial.stats.cache_hits.values()), sum(k.serial.stats.cache_misses.values()))
+print(sum(k.entry.stats.cache_hits.values()), sum(k.entry.stats.cache_misses.values()))
 """
 ANSWER = "[-1.0, 0.5, 1.0]"
 SWEEP = """
@@ -111,7 +110,7 @@ def test_an_edited_helper_in_another_file_is_never_run_from_the_cache(cache, tmp
 DAMAGES = """
 from nesvm_jit.jit import cache as codecache
 from nesvm_jit.kernels.loss import _project_l1
-kernel = _project_l1.serial
+kernel = _project_l1.entry
 (file,) = codecache.cache_folders()[0].glob("*.nsc")
 good, signature = file.read_bytes(), kernel.signatures[0]
 bad = [b"", good[:100], good[:-1], good[:50] + b"x" + good[51:], good + b"x", b"junk" * 100]
@@ -168,7 +167,7 @@ def test_code_of_old_versions_is_dropped(tmp_path):
     assert [p.name for p in tmp_path.iterdir()] == [new.name]
 
 
-@pytest.mark.parametrize("layer", ["omp", "workqueue"])
+@pytest.mark.parametrize("layer", ["tbb", "omp", "workqueue"])
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 def test_forked_children_and_thread_pools(tmp_path_factory, layer):
     cache = tmp_path_factory.getbasetemp() / "sweep-cache"
@@ -184,22 +183,24 @@ def test_four_threads_give_the_bits_of_one(tmp_path_factory):
 
 
 def test_small_data_do_not_wake_other_threads(monkeypatch):
-    def refuse(*_):
-        raise AssertionError
-
+    used = []
     kernel = sys.modules["nesvm_jit.kernels.loss"]._project_l1
-    monkeypatch.setattr(kernel, "parallel", refuse)
-    monkeypatch.setattr(jit.threads, "crowd", jit.threads._Crowd())
-    assert kernels.project_l1(np.ones(100)).all()
-    if nesvm_jit.get_threads() > 1:
-        with pytest.raises(AssertionError):
-            kernels.project_l1(np.ones(100_000))
+
+    def entry(address, n_threads, *args):
+        used.append(n_threads)
+        return 0
+
+    monkeypatch.setattr(kernel, "entry", entry)
+    kernels.project_l1(np.ones(100))
+    kernels.project_l1(np.ones(100_000))
+    assert used == [1, nesvm_jit.get_threads()]
 
 
-def test_a_busy_kernel_does_not_block_other_threads():
+def test_a_busy_kernel_does_not_block_other_threads(monkeypatch):
     w = np.linspace(-2, 2, 100_000)
     expect = kernels.project_l1(w)
-    with jit.threads.in_parallel, ThreadPoolExecutor(1) as pool:
+    monkeypatch.setattr(jit.threads, "_layer", lambda: "omp")
+    with jit.threads._in_parallel, ThreadPoolExecutor(1) as pool:
         got = pool.submit(kernels.project_l1, w).result(timeout=60)
     np.testing.assert_array_equal(got, expect)
 
@@ -227,11 +228,11 @@ def test_blas_is_held_at_one_thread_and_given_back():
     assert [lib.get_num_threads() for lib in libraries] == before
 
 
-@given(st.integers(0, 10**10), st.integers(0, 10**10))
-def test_chunks_stay_within_their_memory(n, cells):
-    chunks = jit.chunk_count(n, cells)
+@given(st.integers(0, 10**10), st.integers(0, 10**12), st.integers(0, 10**10))
+def test_chunks_stay_within_their_memory(n, cells, n_sums):
+    chunks = jit.chunk_count(n, cells, n_sums)
     assert 1 <= chunks <= jit.chunks.MOST_CHUNKS
-    assert chunks * cells <= max(jit.chunks.CHUNK_CELLS, 2 * jit.chunks.SERIAL_CELLS) or chunks == 1
+    assert chunks * n_sums <= max(jit.chunks.SUM_CELLS, 2 * jit.chunks.SERIAL_CELLS) or chunks == 1
 
 
 @given(st.integers(0, 10**9), st.integers(1, 32))
@@ -240,21 +241,3 @@ def test_chunks_cover_every_row_once(n, chunks):
     assert bounds[0][0] == 0
     assert bounds[-1][1] == n
     assert all(a[1] == b[0] for a, b in itertools.pairwise(bounds))
-
-
-def test_a_kernel_that_waits_for_a_core_goes_on_alone_for_a_while(monkeypatch):
-    crowd = nesvm_jit.jit.threads._Crowd()
-    monkeypatch.setattr(nesvm_jit.jit.threads, "_threads", 2)
-    crowd.watch(0.0005, 0.0)
-    assert not crowd.here()  # too short to tell
-    crowd.watch(0.01, 0.02)
-    assert not crowd.here()  # both threads were running
-    crowd.watch(0.01, 0.01)
-    assert crowd.here()
-    first = crowd._until - time.perf_counter()
-    crowd.watch(0.01, 0.01)
-    assert crowd._until - time.perf_counter() > 1.5 * first
-    monkeypatch.setattr(nesvm_jit.jit.threads, "SHORT_PAUSE", 0.0)
-    crowd = nesvm_jit.jit.threads._Crowd()
-    crowd.watch(0.01, 0.01)
-    assert not crowd.here()

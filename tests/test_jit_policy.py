@@ -5,16 +5,15 @@ import io
 import os
 import resource
 import threading
-from types import SimpleNamespace
 
 import numba
 import numpy as np
 import pytest
 from nesvm_jit import InputError, get_threads, jit, set_threads
 from nesvm_jit.jit.cache import CodeCache
+from threadpoolctl import threadpool_info, threadpool_limits
 
 FAST = {"reassoc", "nsz", "arcp", "contract", "afn"}
-needs_two = pytest.mark.skipif(jit.most_threads() < 2, reason="one core")
 
 
 def body(x):
@@ -27,8 +26,8 @@ def body(x):
 @pytest.mark.parametrize(
     ("decorator", "exact", "more"),
     [
-        (jit.loop, False, {"parallel": False}),
-        (jit.exact_loop, True, {"parallel": False}),
+        (jit.loop, False, {}),
+        (jit.exact_loop, True, {}),
         (jit.helper, False, {}),
         (jit.exact_helper, True, {"_nrt": False}),
         (jit.exact_inline, True, {"_nrt": False, "forceinline": True}),
@@ -44,18 +43,23 @@ def test_flags_of_every_decorator(decorator, exact, more):
     assert ("_nrt" in options, "forceinline" in options) == ("_nrt" in more, "forceinline" in more)
 
 
+def body_of_chunk(k, n, x):
+    x[k] = n
+
+
 @pytest.mark.parametrize(("decorator", "exact"), [(jit.kernel, False), (jit.exact_kernel, True)])
-def test_kernels_have_a_serial_and_a_parallel_variant(monkeypatch, decorator, exact):
+def test_kernels_are_one_body_and_an_entry_that_is_kept(monkeypatch, decorator, exact):
     monkeypatch.setattr(jit.Kernel, "registry", {})
-    made = decorator(body)
-    for variant, parallel in ((made.serial, False), (made.parallel, True)):
-        assert variant.targetoptions["parallel"] is parallel
-        assert variant.targetoptions["fastmath"] == (False if exact else FAST)
-        assert isinstance(variant._cache, CodeCache)
-        assert f"parallel={parallel} exact={exact}" in variant._cache._variant
-    assert made.__wrapped__ is body
-    assert made.__name__ == "body"
-    assert jit.Kernel.registry == {f"{__name__}.body": made}
+    made = decorator(body_of_chunk)
+    for dispatcher in (made.body, made.entry):
+        assert dispatcher.targetoptions["fastmath"] == (False if exact else FAST)
+        assert "parallel" not in dispatcher.targetoptions
+    assert isinstance(made.entry._cache, CodeCache)
+    assert made.entry._cache._name == f"{__name__}.body_of_chunk"
+    assert f"exact={exact} " in made.entry._cache._variant
+    assert made.__wrapped__ is body_of_chunk
+    assert made.__name__ == "body_of_chunk"
+    assert jit.Kernel.registry == {f"{__name__}.body_of_chunk": made}
 
 
 def test_helpers_are_not_kept_and_nothing_is_when_the_cache_is_off(monkeypatch):
@@ -81,121 +85,102 @@ def test_bodies_chosen_by_type_are_inlined_and_may_be_reordered(monkeypatch):
 # ---------------------------------------------------------------- one thread or all
 
 
-class Variants:
-    """A kernel whose variants say which they are, and on how many threads."""
-
-    def __init__(self):
-        self.kernel = jit.Kernel.__new__(jit.Kernel)
-        self.kernel.serial = lambda *args: ("serial", args)
-        self.kernel.parallel = lambda *args: ("parallel", args)
-
-    def way(self, *args):
-        name, seen = self.kernel(*args)
-        assert seen == args
-        return name
+def count_of(n):
+    """On how many threads a kernel of n chunks runs, and the address it is given for that."""
+    address, n_threads, chunks, *args = jit.threads.run(lambda *given: given, n, ("x", 2.0))
+    assert chunks == n
+    assert args == ["x", 2.0]
+    return n_threads, address
 
 
-@pytest.fixture
-def variants(monkeypatch):
-    monkeypatch.setattr(
-        jit.threads, "crowd", SimpleNamespace(here=lambda: False, watch=lambda *_: None)
-    )
-    monkeypatch.setattr(jit.threads, "_threads", 2)
-    monkeypatch.setattr(jit.threads, "_openmp_before_fork", False)
-    monkeypatch.setattr(numba, "set_num_threads", lambda n: None)
-    return Variants()
+@pytest.fixture(params=["tbb", "omp", "workqueue"])
+def layer(monkeypatch, request):
+    monkeypatch.setattr(jit.launch, "threads_address", lambda: 77)
+    monkeypatch.setattr(jit.threads, "_layer", lambda: request.param)
+    monkeypatch.setattr(jit.threads, "_threads", 3)
+    monkeypatch.setattr(jit.threads, "_safe_after_fork", True)
+    return request.param
 
 
-def test_kernels_run_on_all_threads_from_a_quarter_of_a_megabyte_on(variants):
-    enough = np.zeros(2**18, np.uint8)
-    assert variants.way(enough) == "parallel"
-    assert variants.way(enough[:-1]) == "serial"
-    assert variants.way(enough[:-1], 7, (1.0, (enough[:1],))) == "parallel"
-    assert variants.way() == "serial"
+def test_no_more_threads_than_chunks_or_than_asked_for(layer):
+    assert [count_of(n) for n in (0, 1, 2, 3, 9)] == [(1, 0), (1, 0), (2, 77), (3, 77), (3, 77)]
 
 
-def test_sizes_are_those_of_all_arrays_also_in_tuples():
-    eight = np.zeros(1)
-    assert jit.policy._size_of(()) == 0
-    assert jit.policy._size_of((eight, 3, "x", None)) == 8
-    assert jit.policy._size_of((eight, (eight, (np.zeros((2, 3), np.float32), 1.0)), [eight])) == 40
-
-
-def test_one_thread_is_enough_for_one_thread(variants, monkeypatch):
+def test_one_thread_is_enough_for_one_thread(layer, monkeypatch):
     monkeypatch.setattr(jit.threads, "_threads", 1)
-    assert variants.way(np.zeros(10**6)) == "serial"
+    assert count_of(9) == (1, 0)
 
 
-def test_eager_and_serial_workers(variants):
-    big = np.zeros(2**18, np.uint8)
-    with jit.eager_kernels():
-        assert variants.way() == "parallel"
-        with jit.serial_kernels():
-            assert variants.way(big) == "serial"
-            with jit.serial_kernels():
-                assert variants.way(big) == "serial"
-            assert variants.way(big) == "serial"
-        assert variants.way() == "parallel"
-    assert variants.way() == "serial"
-    assert variants.way(big) == "parallel"
-
-
-def test_workers_are_what_they_were_after_an_error(variants):
-    for context in (jit.eager_kernels, jit.serial_kernels):
-        with pytest.raises(KeyError), context():
-            raise KeyError
-    assert variants.way() == "serial"
-    assert variants.way(np.zeros(2**18, np.uint8)) == "parallel"
-
-
-def test_another_thread_is_not_a_serial_worker(variants):
-    found = []
-    big = np.zeros(2**18, np.uint8)
+def test_serial_workers(layer):
     with jit.serial_kernels():
-        thread = threading.Thread(target=lambda: found.append(variants.way(big)))
+        assert count_of(9) == (1, 0)
+        with jit.serial_kernels():
+            assert count_of(9) == (1, 0)
+        assert count_of(9) == (1, 0)
+    assert count_of(9) == (3, 77)
+
+
+def test_workers_are_what_they_were_after_an_error(layer):
+    with pytest.raises(KeyError), jit.serial_kernels():
+        raise KeyError
+    assert count_of(9) == (3, 77)
+
+
+def test_another_thread_is_not_a_serial_worker(layer):
+    found = []
+    with jit.serial_kernels():
+        thread = threading.Thread(target=lambda: found.append(count_of(9)))
         thread.start()
         thread.join()
-    assert found == ["parallel"]
+    assert found == [(3, 77)]
 
 
-def test_a_child_of_a_process_with_openmp_runs_on_one_thread(variants, monkeypatch):
-    monkeypatch.setattr(jit.threads, "_openmp_before_fork", True)
-    with jit.eager_kernels():
-        assert variants.way() == "serial"
+def test_a_child_whose_threads_were_lost_runs_on_one(layer, monkeypatch):
+    monkeypatch.setattr(jit.threads, "_safe_after_fork", False)
+    assert count_of(9) == (1, 0)
 
 
-def test_only_one_parallel_kernel_at_a_time(variants):
-    def parallel(*_):
-        assert jit.threads.in_parallel.locked()
-        return variants.kernel()[0], ()
+def test_only_tbb_runs_several_kernels_on_all_threads_at_a_time(layer):
+    def entry(*given):
+        assert jit.threads._in_parallel.locked() is (layer != "tbb")
+        return count_of(9)
 
-    variants.kernel.parallel = parallel
-    with jit.eager_kernels():
-        assert variants.way() == "serial"  # the inner of the two
-        assert not jit.threads.in_parallel.locked()
-        variants.kernel.parallel = lambda: 1 / 0
-        with pytest.raises(ZeroDivisionError):
-            variants.kernel()
-    assert not jit.threads.in_parallel.locked()
+    assert jit.threads.run(entry, 9, ()) == ((3, 77) if layer == "tbb" else (1, 0))
+    assert not jit.threads._in_parallel.locked()
+    with pytest.raises(ZeroDivisionError):
+        jit.threads.run(lambda *_: 1 / 0, 9, ())
+    assert not jit.threads._in_parallel.locked()
 
 
-@needs_two
-def test_numba_has_the_threads_asked_for_while_a_kernel_runs(monkeypatch):
-    monkeypatch.setattr(
-        jit.threads, "crowd", SimpleNamespace(here=lambda: False, watch=lambda *_: None)
-    )
-    monkeypatch.setattr(jit.threads, "_threads", 2)
-    kernel = Variants().kernel
-    kernel.parallel = lambda: numba.get_num_threads()
-    before = numba.get_num_threads()
-    try:
-        for outside in (1, 2):
-            numba.set_num_threads(outside)
-            with jit.eager_kernels():
-                assert kernel() == 2
-            assert numba.get_num_threads() == outside
-    finally:
-        numba.set_num_threads(before)
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_every_chunk_is_run_once_by_any_number_of_threads(monkeypatch, n_threads):
+    monkeypatch.setattr(jit.threads, "_threads", n_threads)
+    monkeypatch.setattr(jit.Kernel, "registry", {})
+
+    def count(k, n, x):
+        x[k] += n
+
+    made = jit.kernel(count)
+    for n in (0, 1, 2, 1000):
+        x = np.zeros(1001, np.int64)
+        made(n, x)
+        np.testing.assert_array_equal(x, np.where(np.arange(1001) < n, n, 0))
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_error_in_a_chunk_is_an_error_of_the_call(monkeypatch, n_threads):
+    monkeypatch.setattr(jit.threads, "_threads", n_threads)
+    monkeypatch.setattr(jit.Kernel, "registry", {})
+
+    def fail(k, n, x):
+        if k == 3:
+            raise ValueError
+        x[k] = 1
+
+    x = np.zeros(5)
+    with pytest.raises(MemoryError, match=r"^a loop of .*fail needs more memory than there is$"):
+        jit.kernel(fail)(5, x)
+    np.testing.assert_array_equal(x, [1, 1, 1, 0, 1])
 
 
 # ---------------------------------------------------------------- threads and forks
@@ -221,40 +206,115 @@ def test_threads_that_can_be_asked_for():
     assert get_threads() == before
 
 
-def test_openmp_is_known_by_its_name(monkeypatch):
+def test_threads_that_run_are_known_by_their_name(monkeypatch):
     def none():
         raise ValueError
 
-    for layer, started in ((lambda: "omp", True), (lambda: "workqueue", False), (none, False)):
+    for layer, name in ((lambda: "omp", "omp"), (lambda: "tbb", "tbb"), (none, "")):
         monkeypatch.setattr(numba, "threading_layer", layer)
-        assert jit.threads._openmp_started() is started
+        assert jit.threads._started_layer() == name
 
 
+@pytest.mark.parametrize("before", [False, True])
 @pytest.mark.parametrize(
-    ("before", "started", "after"),
-    [(False, False, False), (False, True, True), (True, False, True), (True, True, True)],
+    ("layer", "by_main", "safe"),
+    [
+        ("", True, True),
+        ("", False, True),
+        ("omp", True, False),
+        ("omp", False, False),
+        ("tbb", True, True),
+        ("tbb", False, False),
+        ("workqueue", False, True),
+    ],
 )
-def test_a_forked_child_has_free_locks_and_remembers_openmp(monkeypatch, before, started, after):
-    for name in ("in_parallel", "_blas_lock"):
+def test_a_forked_child_has_free_locks_and_knows_its_threads(
+    monkeypatch, before, layer, by_main, safe
+):
+    for name in ("_in_parallel", "_blas_lock"):
         lock = threading.Lock()
         lock.acquire()
         monkeypatch.setattr(jit.threads, name, lock)
-    monkeypatch.setattr(jit.threads, "_openmp_before_fork", before)
-    monkeypatch.setattr(jit.threads, "_openmp_started", lambda: started)
+    monkeypatch.setattr(jit.threads, "_safe_after_fork", before)
+    monkeypatch.setattr(jit.threads, "_forked_by_main", by_main)
+    monkeypatch.setattr(jit.threads, "_started_layer", lambda: layer)
     jit.threads._after_fork()
-    assert not jit.threads.in_parallel.locked()
+    assert not jit.threads._in_parallel.locked()
     assert not jit.threads._blas_lock.locked()
-    assert jit.threads._openmp_before_fork is after
+    assert jit.threads._safe_after_fork is (before and safe)
+
+
+def test_which_thread_forks_is_known(monkeypatch):
+    monkeypatch.setattr(jit.threads, "_forked_by_main", None)
+    thread = threading.Thread(target=jit.threads._before_fork)
+    thread.start()
+    thread.join()
+    assert jit.threads._forked_by_main is False
+    jit.threads._before_fork()
+    assert jit.threads._forked_by_main is True
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_a_fork_during_a_kernel_leaves_the_child_free():
-    with jit.threads.in_parallel, jit.threads._blas_lock:
+    with jit.threads._in_parallel, jit.threads._blas_lock:
         pid = os.fork()
         if pid == 0:
-            os._exit(jit.threads.in_parallel.locked() + 2 * jit.threads._blas_lock.locked())
+            os._exit(jit.threads._in_parallel.locked() + 2 * jit.threads._blas_lock.locked())
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+# ---------------------------------------------------------------- good manners
+
+
+@pytest.mark.parametrize(
+    ("texts", "cores"),
+    [
+        ([], float("inf")),
+        (["max 100000\n"], float("inf")),
+        (["150000 100000\n", "max 100000\n"], 2),
+        (["max 100000\n", "100000 100000\n", "300000 100000\n"], 1),
+        (["nonsense\n", "5 0\n", ""], float("inf")),
+    ],
+)
+def test_no_more_threads_than_the_group_has_time_for(monkeypatch, texts, cores):
+    monkeypatch.setattr(jit.threads, "group_limits", {"cpu.max": texts}.__getitem__)
+    assert jit.threads._core_quota() == cores
+
+
+@pytest.mark.parametrize(
+    ("value", "threads"),
+    [
+        ("3", 3),
+        ("4,2", 4),
+        (" 2 ", 2),
+        ("", float("inf")),
+        ("0", float("inf")),
+        ("x", float("inf")),
+    ],
+)
+def test_the_variable_of_openmp_holds_for_us_too(monkeypatch, value, threads):
+    monkeypatch.setenv("OMP_NUM_THREADS", value)
+    assert jit.threads._openmp_threads() == threads
+    monkeypatch.setattr(jit.threads, "most_threads", lambda: 8)
+    monkeypatch.setattr(jit.threads, "_core_quota", lambda: 5)
+    assert jit.threads._usual_threads() == min(5, threads)
+    monkeypatch.setattr(jit.threads, "_core_quota", lambda: 0)
+    assert jit.threads._usual_threads() == 1
+
+
+def test_a_limit_of_threadpoolctl_holds_while_it_is_set(monkeypatch):
+    monkeypatch.setattr(jit.threads, "_threads", 4)
+    with threadpool_limits(2):
+        assert get_threads() == 2
+        with threadpool_limits(1, user_api="nesvm_jit"):
+            assert get_threads() == 1
+        assert get_threads() == 2
+    assert get_threads() == 4
+    with threadpool_limits(1, user_api="blas"):
+        assert get_threads() == 4
+    (ours,) = [i for i in threadpool_info() if i["user_api"] == "nesvm_jit"]
+    assert ours["num_threads"] is None
 
 
 # ---------------------------------------------------------------- memory

@@ -9,13 +9,13 @@ from nesvm_jit import InputError, jit, kernels
 from nesvm_jit.kernels import line_search as line
 from nesvm_jit.kernels import sums
 from nesvm_jit.kernels.hessian import (
-    PANEL,
-    TILE,
+    SEGMENT,
+    Memory,
+    _collect_triangles,
     _hessian,
     _hessian_diagonal,
     _hessian_times,
-    hessian_partials,
-    hessian_workspaces,
+    hessian_memory,
 )
 from nesvm_jit.kernels.loss import (
     HINGE,
@@ -28,6 +28,7 @@ from nesvm_jit.kernels.loss import (
 from nesvm_jit.kernels.public import as_row_data, require_scale
 from nesvm_jit.kernels.sweep import Workspace, _sweep, _sweep_partials, sweep_workspace
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.matrix import Csr
 from nesvm_jit.matrix.rows import Size, row_slice, size_of
 from scipy.sparse import csr_matrix
 
@@ -67,26 +68,30 @@ def test_chunks_are_as_equal_as_can_be():
 
 
 @pytest.mark.parametrize(
-    ("rows", "cells", "chunks"),
+    ("rows", "cells", "n_sums", "chunks"),
     [
-        (0, 1, 1),
-        (1, 1, 1),
-        (256, 1, 1),
-        (257, 1, 2),
-        (512, 0, 2),
-        (513, 1, 3),
-        (31 * 256, 1, 31),
-        (32 * 256, 1, 32),
-        (33 * 256, 1, 32),
-        (10**6, 2**20 // 5, 5),
-        (10**6, 2**20 // 3 + 1, 2),
-        (10**6, 2**20, 2),
-        (10**6, 2**26, 2),
-        (10**6, 2**26 + 1, 1),
+        (0, 0, 0, 1),
+        (1, 10**9, 0, 1),
+        (3, 10**9, 0, 3),
+        (10**6, 2 * 8192 - 1, 0, 1),
+        (10**6, 2 * 8192, 0, 2),
+        (10**6, 3 * 8192 - 1, 1, 2),
+        (10**6, 63 * 8192, 1, 63),
+        (10**6, 64 * 8192, 1, 64),
+        (10**6, 65 * 8192, 1, 64),
+        (10**6, 10**9, 2**20 // 5, 5),
+        (10**6, 10**9, 2**20 // 3 + 1, 2),
+        (10**6, 10**9, 2**20, 2),
+        (10**6, 10**9, 2**26, 2),
+        (10**6, 10**9, 2**26 + 1, 1),
     ],
 )
-def test_chunks_are_few_for_few_rows_and_for_long_sums(rows, cells, chunks):
-    assert jit.chunk_count(rows, cells) == chunks
+def test_chunks_are_few_for_few_numbers_and_for_long_sums(rows, cells, n_sums, chunks):
+    assert jit.chunk_count(rows, cells, n_sums) == chunks
+
+
+def test_a_pass_that_adds_nothing_up_needs_no_memory_for_sums():
+    assert jit.chunk_count(10**6, 10**9) == 64
 
 
 @pytest.mark.parametrize(("cells", "padded"), [(0, 8), (1, 16), (8, 16), (9, 24), (16, 24)])
@@ -99,28 +104,39 @@ def test_no_two_partial_sums_share_a_line_of_the_cache(cells, padded):
 @pytest.mark.parametrize(
     ("size", "chunks"),
     [
-        (Size(10**5, 10, 10**6, 80), 32),
-        (Size(10**5, 10, 320, 80), 8),
-        (Size(10**5, 10, 359, 80), 8),
-        (Size(10**5, 10, 80, 80), 2),
-        (Size(10**5, 10, 0, 80), 2),
-        (Size(200, 10, 2000, 80), 1),
-        (Size(10**5, 0, 20, 0), 5),
+        (Size(10**5, 10, 10**6, 80), 64),
+        (Size(10**5, 10, 10**5, 80), 12),
+        (Size(10**5, 10, 8192, 80), 1),
+        (Size(10**5, 10, 0, 80), 1),
+        (Size(10**5, 5000, 320_000, 80), 16),
+        (Size(10**5, 5000, 339_999, 80), 16),
+        (Size(10**5, 50_000, 320_000, 80), 2),
+        (Size(10**5, 0, 10**5, 0), 12),
     ],
 )
 def test_partial_sums_cost_less_to_add_up_than_to_make(size, chunks):
     assert sums.row_partials(size).shape == (chunks, -(-size.cols // 8) * 8 + 8)
 
 
-def test_room_for_a_hessian_is_a_panel_its_transpose_and_a_tile():
-    assert hessian_partials(Size(1000, 10, 10**4, 80)).shape == (4, 112)
-    assert hessian_partials(Size(10**5, 100, 10**7, 800)).shape == (13, 10008)
-    assert hessian_workspaces(Size(1000, 10, 10**4, 80)).shape == (4, 1034 * 10)
-    assert hessian_workspaces(Size(10**5, 100, 10**7, 800)).shape == (13, 1124 * 100)
-    small = hessian_workspaces(Size(10**5, 300, 1, 1), np.float32)
-    assert small.shape == (2, (1024 + 256) * 300)
-    assert small.dtype == np.float32
-    assert hessian_workspaces(Size(1, 2, 2, 16)).dtype == np.float64
+@pytest.mark.parametrize(
+    ("size", "partials", "panel"),
+    [
+        (Size(4000, 10, 4 * 10**4, 80), (8, 112), 8 * 512 * 10),
+        (Size(10**5, 100, 10**7, 800), (16, 10008), 16 * 512 * 100),
+        (Size(10**5, 500, 5 * 10**7, 4000), (4, 250_008), 4 * 512 * 500),
+        (Size(10**5, 2000, 2 * 10**8, 16_000), (1, 4_000_008), 512 * 2000),
+        (Size(10**5, 100, 10**6, 120), (13, 10008), 0),
+        (Size(1, 2, 2, 16), (1, 16), 512 * 2),
+        (Size(0, 2, 0, 0), (1, 16), 0),
+        (Size(3, 0, 0, 0), (1, 8), 0),
+    ],
+)
+def test_memory_of_a_hessian_is_a_panel_of_thick_rows_and_a_few_triangles(size, partials, panel):
+    made = hessian_memory(size)
+    assert made.partials.shape == partials
+    assert made.panel.shape == (panel,)
+    assert made.panel.dtype == np.float64
+    assert hessian_memory(size, np.float32).panel.dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -128,7 +144,7 @@ def test_room_for_a_hessian_is_a_panel_its_transpose_and_a_tile():
     [(0, 64), (1, 64), (256, 64), (260, 63), (2**13, 2), (2**14, 1), (2**14 + 1, 1), (2**20, 1)],
 )
 def test_as_many_rows_at_once_as_fit_a_fast_cache(row_bytes, at_once):
-    work = sweep_workspace(Size(1000, 5, 5000, row_bytes))
+    work = sweep_workspace(Size(10_000, 5, 35_000, row_bytes))
     assert work.at_once == at_once
     assert isinstance(work.at_once, int)
     assert work.partials.shape == (4, 16)
@@ -152,10 +168,10 @@ def test_partial_sums_are_added_column_by_column(keep):
 @pytest.mark.parametrize("n_chunks", [1, 3, 7])
 def test_margins_and_norms_of_every_chunk(layout, scale, n_chunks):
     X, out = as_matrix(layout(scale * A)), np.full(7, np.nan)
-    sums._margins(X, W, 0.5 * scale, n_chunks, out)
+    sums._margins(n_chunks, X, W, 0.5 * scale, out)
     np.testing.assert_allclose(out, scale * (A @ W + 0.5), rtol=1e-12, atol=1e-15 * scale)
     two, largest = np.full(7, np.nan), np.full(7, np.nan)
-    sums._row_norms(X, n_chunks, two, largest)
+    sums._row_norms(n_chunks, X, two, largest)
     np.testing.assert_allclose(two, scale * np.linalg.norm(A, axis=1), **EXACT)
     np.testing.assert_allclose(largest, scale * np.array([2, 0, 3, 4, 7, 0.75, 1]), **EXACT)
 
@@ -182,11 +198,11 @@ def test_sums_of_rows_of_every_chunk(layout, scale, n_chunks):
 def test_projections_of_every_chunk(n_chunks):
     r = np.array([-3.0, 0.0, 0.25, 0.5, 7.0])
     u, s = np.full(5, np.nan), np.array([1.0, 1.0, 2.0, 0.5, 1e-6])
-    _project_hinge(r, s, 0.5, n_chunks, u)
+    _project_hinge(n_chunks, r, s, 0.5, u)
     assert u.tolist() == [0.0, 0.0, 0.25, 1.0, 1.0]
-    _project_l1(r, 0.5, n_chunks, u)
+    _project_l1(n_chunks, r, 0.5, u)
     assert u.tolist() == [-1.0, 0.0, 0.5, 1.0, 1.0]
-    _project_l1(-r, 2.0, n_chunks, u)
+    _project_l1(n_chunks, -r, 2.0, u)
     assert u.tolist() == [1.0, 0.0, -0.125, -0.25, -1.0]
 
 
@@ -272,7 +288,7 @@ def test_the_fused_pass_over_chunks_and_few_rows_at_a_time(layout, loss, n_chunk
 
 def test_partial_losses_of_a_chunk_are_those_of_its_rows():
     work = Workspace(dirty(2, 5), dirty(2, 4), 2)
-    _sweep_partials(as_matrix(A), RowData(Y, C, S), W, 0.3, 0.7, HINGE, np.zeros(7), work)
+    _sweep_partials(2, as_matrix(A), RowData(Y, C, S), W, 0.3, 0.7, HINGE, np.zeros(7), work)
     for k, rows in enumerate((slice(0, 3), slice(3, 7))):
         args = (A[rows], Y[rows], W, 0.3, C[rows], S[rows], 0.7, "hinge")
         _, smoothed, true, total, ascent, ascent_b = oracle.sweep(*args)
@@ -405,8 +421,14 @@ def test_rows_at_the_bends_have_no_curvature_and_the_largest_u_is_that_of_all_ch
 # ---------------------------------------------------------------- curvature
 
 
-def rooms(n_chunks, p):
-    return np.full((n_chunks, (2 * PANEL + min(p, TILE)) * p), 77.0)
+def thin(n_chunks, p):
+    """Memory that says that rows are thin."""
+    return Memory(dirty(n_chunks, p * p), np.empty(0))
+
+
+def thick(n_segments, p, dtype=np.float64):
+    """Memory that says that rows are thick."""
+    return Memory(dirty(n_segments, p * p), np.full(n_segments * SEGMENT * p, 77.0, dtype))
 
 
 @both_layouts
@@ -415,12 +437,13 @@ def rooms(n_chunks, p):
 def test_curvature_over_chunks(layout, scale, n_chunks):
     X, expect = as_matrix(layout(scale * A)), scale**2 * oracle.hessian(A, D)
     near = {"rtol": 1e-12, "atol": 1e-14 * scale**2}
-    H = np.full((5, 5), 2.0 * scale**2)
-    _hessian(X, D, dirty(n_chunks, 25), rooms(n_chunks, 5), False, H)
-    np.testing.assert_allclose(H, expect, **near)
-    H[:] = 0.5 * expect
-    _hessian(X, D, dirty(n_chunks, 25), rooms(n_chunks, 5), True, H)
-    np.testing.assert_allclose(H, 1.5 * expect, **near)
+    for memory in [thick(n_chunks, 5)] + [thin(n_chunks, 5)] * isinstance(X, Csr):
+        H = np.full((5, 5), 2.0 * scale**2)
+        _hessian(X, D, memory, False, H)
+        np.testing.assert_allclose(H, expect, **near)
+        H[:] = 0.5 * expect
+        _hessian(X, D, memory, True, H)
+        np.testing.assert_allclose(H, 1.5 * expect, **near)
     out = np.full(5, 3.0)
     _hessian_times(X, D, W, dirty(n_chunks, 5), out)
     np.testing.assert_allclose(out, expect @ W, **near)
@@ -432,50 +455,62 @@ def test_curvature_over_chunks(layout, scale, n_chunks):
     np.testing.assert_allclose(out, 2 * np.diag(expect), **near)
 
 
-@pytest.mark.parametrize("n", [511, 512, 513, 1030])
-def test_curvature_of_several_panels_of_rows(n):
+@pytest.mark.parametrize("n_segments", [1, 2])
+@pytest.mark.parametrize("n", [63, 64, 65, 511, 512, 513, 1030, 1600])
+def test_curvature_of_several_segments_and_panels_of_rows(n, n_segments):
     X = np.random.default_rng(n).normal(size=(n, 2))
     d = np.where(np.arange(n) % 100 == 99, 0.0, 0.5 + np.arange(n) % 3)
     H = np.zeros((2, 2))
-    _hessian(as_matrix(X), d, dirty(1, 4), rooms(1, 2), False, H)
+    _hessian(as_matrix(X), d, thick(n_segments, 2), False, H)
     np.testing.assert_allclose(H, oracle.hessian(X, d), rtol=1e-12)
 
 
-@pytest.mark.parametrize("p", [256, 260])
+@pytest.mark.parametrize("p", [127, 128, 129, 260])
 def test_curvature_of_several_tiles_of_columns(p):
     X, d = np.random.default_rng(p).normal(size=(3, p)), np.array([1.0, 0.0, 2.0])
     H = np.full((p, p), np.nan)
-    _hessian(as_matrix(X), d, dirty(1, p * p), rooms(1, p), False, H)
+    _hessian(as_matrix(X), d, thick(1, p), False, H)
     np.testing.assert_allclose(H, oracle.hessian(X, d), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("n_chunks", [1, 2, 5, 9])
+def test_triangles_are_added_and_mirrored(n_chunks, keep):
+    rng = np.random.default_rng(n_chunks)
+    lower = np.tril(rng.normal(size=(3, 9, 9)))
+    start = rng.normal(size=(9, 9))
+    start += start.T
+    H, total = start.copy(), lower.sum(axis=0)
+    _collect_triangles(n_chunks, np.ascontiguousarray(lower.reshape(3, 81)), keep, H)
+    whole = total + np.tril(total, -1).T
+    np.testing.assert_allclose(H, whole + keep * start, rtol=1e-13, atol=1e-14)
 
 
 @pytest.mark.parametrize(("cells", "spread"), [(3, False), (4, True)])
 def test_sparse_rows_are_spread_out_from_a_third_full_on(cells, spread):
-    dense = np.zeros((6, 10))
-    dense[:, 2 : 2 + cells] = 1.0 + np.arange(6.0)[:, None]
-    for n_chunks in (1, 2, 6):
-        room, H = rooms(n_chunks, 10), np.zeros((10, 10))
-        _hessian(as_matrix(csr_matrix(dense)), D[:6], dirty(n_chunks, 100), room, False, H)
-        np.testing.assert_allclose(H, oracle.hessian(dense, D[:6]), rtol=1e-12, atol=1e-14)
-        with_weight = [
-            D[k * 6 // n_chunks : (k + 1) * 6 // n_chunks].any() for k in range(n_chunks)
-        ]
-        assert [(r != 77).any() for r in room] == [spread and w for w in with_weight]
+    size = Size(6, 10, 6 * cells, 12 * cells)
+    assert bool(hessian_memory(size).panel.size) is spread
 
 
-def test_rows_of_a_panel_are_multiplied_together():
-    room, used = rooms(1, 5), D > 0
-    _hessian(as_matrix(A), D, dirty(1, 25), room, False, np.zeros((5, 5)))
-    panel = room[0, : PANEL * 5].reshape(PANEL, 5)
-    np.testing.assert_allclose(panel[:5], (np.sqrt(D)[:, None] * A)[used], **EXACT)
-    assert (panel[5:] == 77).all()
+def test_rows_of_a_segment_are_multiplied_together():
+    memory, used = thick(1, 5), D > 0
+    _hessian(as_matrix(A), D, memory, False, np.zeros((5, 5)))
+    columns = memory.panel[: 5 * used.sum()].reshape(5, -1)
+    np.testing.assert_allclose(columns, (np.sqrt(D)[:, None] * A)[used].T, **EXACT)
+    assert (memory.panel[5 * used.sum() :] == 77).all()
 
 
 def test_chunks_without_rows_add_nothing():
-    for X in (as_matrix(A[:2]), as_matrix(csr_matrix(A[:2]))):
+    for X, memory in (
+        (as_matrix(A[:2]), thick(4, 5)),
+        (as_matrix(csr_matrix(A[:2])), thick(4, 5)),
+        (as_matrix(csr_matrix(A[:2])), thin(4, 5)),
+    ):
         H = np.zeros((5, 5))
-        _hessian(X, np.ones(2), dirty(4, 25), rooms(4, 5), False, H)
+        _hessian(X, np.ones(2), memory, False, H)
         np.testing.assert_allclose(H, A[:2].T @ A[:2], **EXACT)
+        _hessian(X, np.zeros(2), memory, False, H)
+        assert not H.any()
 
 
 @pytest.mark.parametrize("call", [kernels.hessian, kernels.hessian_diagonal])

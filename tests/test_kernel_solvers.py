@@ -250,7 +250,7 @@ def test_a_small_budget_gives_the_same_optimum(bias):
 
 @compiled
 @both
-def test_same_bits_for_one_and_two_threads(bias, eager):
+def test_same_bits_for_one_and_two_threads(bias, small_chunks):
     X, y, c = half_space_and_costs(n=1300, p=9)
     before = nesvm_jit.get_threads()
     found = []

@@ -215,7 +215,7 @@ def test_a_file_that_shrinks_while_it_is_read_is_no_crash():
     cells = lt.Cells(
         np.zeros(10), np.zeros(10, int), np.zeros(3, np.uint32), np.zeros(3), np.zeros((0, 3), int)
     )
-    lt._parse(text, blocks, 1, 10, 0, cells)
+    lt._parse(len(blocks), text, blocks, 1, 10, 0, cells)
     assert blocks[0, lt.CODE] == lt.NO_ROOM
 
 

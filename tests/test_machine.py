@@ -267,8 +267,7 @@ def test_dense_sparse_and_both_precisions_agree(model, kernel):
     ("kernel", "model"),
     [("linear", "csvm"), ("linear", "lpsvm"), ("rbf", "csvm"), ("rbf", "lssvm"), ("rbf", "lpsvm")],
 )
-def test_same_bits_for_one_and_two_threads(kernel, model, monkeypatch):
-    monkeypatch.setattr(nesvm_jit.jit.policy, "SMALL_BYTES", 0)
+def test_same_bits_for_one_and_two_threads(kernel, model, small_chunks):
     X, y = corners(3, n=300 if model == "lpsvm" else 600)
     before = nesvm_jit.get_threads()
     found = []

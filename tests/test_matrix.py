@@ -104,7 +104,7 @@ def test_entries_beyond_two_to_the_31(tmp_path):
     files[1][-3:] = [0, 1, 3]
     out = np.zeros(1)
     view = trust_csr(*files, np.array([n - 3, n], np.uint64), 4)
-    _margins(view, np.array([1.0, 10.0, 100.0, 1000.0]), 0.0, 1, out)
+    _margins(1, view, np.array([1.0, 10.0, 100.0, 1000.0]), 0.0, out)
     assert out[0] == 2022
 
 

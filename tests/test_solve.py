@@ -255,7 +255,7 @@ def test_a_warm_start_from_another_cost():
 
 
 @every_engine_and_model
-def test_same_bits_for_one_and_two_threads(engine, model, eager):
+def test_same_bits_for_one_and_two_threads(engine, model, small_chunks):
     X, y = half_space(n=3000, p=20)
     before = get_threads()
     results = []

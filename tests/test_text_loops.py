@@ -38,7 +38,7 @@ def parse(text, cuts=(), base=1, limit=lt.HIGHEST_INDEX, hard=2, change=None):
     if change is not None:
         change(blocks)
     cells = room(blocks, hard)
-    lt._parse(text, blocks, base, limit, hard, cells)
+    lt._parse(len(blocks), text, blocks, base, limit, hard, cells)
     return blocks, cells
 
 
@@ -86,7 +86,7 @@ def test_a_block_beyond_the_end_of_the_text_is_cut_there():
     assert blocks[:, lt.ROWS].tolist() == [2, 0]
     assert blocks[:, lt.CELLS].tolist() == [3, 0]
     cells = room(blocks)
-    lt._parse(text, blocks, 1, 9, 2, cells)
+    lt._parse(len(blocks), text, blocks, 1, 9, 2, cells)
     assert blocks[:, lt.CODE].tolist() == [lt.FINE, lt.FINE]
     assert blocks[:, lt.ROWS].tolist() == [2, 0]
 

@@ -49,21 +49,22 @@ def calls(X: Any) -> dict[str, Callable[[], Any]]:
 
 
 def steps() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """(name, call) of everything there is to compile, for small data and for large."""
+    """(name, call) of everything there is to compile."""
+    yield "threads", jit.compile_threads
     for dtype in (np.float64, np.float32):
-        yield f"read_libsvm, {np.dtype(dtype)}", partial(_both, partial(_read, dtype))
-    yield "project_hinge", partial(_both, partial(kernels.project_hinge, np.ones(2)))
-    yield "project_l1", partial(_both, partial(kernels.project_l1, np.ones(2)))
-    yield "slope", partial(_both, partial(kernels.slope, np.ones(2), np.ones(2), [1.0, -1.0]))
+        yield f"read_libsvm, {np.dtype(dtype)}", partial(_read, dtype)
+    yield "project_hinge", partial(kernels.project_hinge, np.ones(2))
+    yield "project_l1", partial(kernels.project_l1, np.ones(2))
+    yield "slope", partial(kernels.slope, np.ones(2), np.ones(2), [1.0, -1.0])
     for kind, X in matrices().items():
         for name, call in calls(X).items():
-            yield f"{name}, {kind}", partial(_both, call)
+            yield f"{name}, {kind}", call
         choices: list[dict[str, Any]] = [{}, {"solver": "coordinate"}, {"kernel": "rbf"}]
         for options in choices:
             call = partial(solve, X, [1.0, -1.0, 1.0, -1.0], **options)
             name = "".join(f" {value}" for value in options.values())
-            yield f"solve{name}, {kind}", partial(_both, call)
-        yield f"kernel rows, {kind}", partial(_both, partial(_kernel_rows, X))
+            yield f"solve{name}, {kind}", call
+        yield f"kernel rows, {kind}", partial(_kernel_rows, X)
     yield "hard duals", _hard_dual
     yield "model files", _read_model
 
@@ -91,11 +92,3 @@ def _read_model() -> None:
     text = np.frombuffer(b"1 2:3\n", np.uint8)
     cells = (np.zeros(2, np.int64), np.zeros(1, np.int64), np.zeros(1))
     _parse_rows(text, 0, 0, np.zeros((1, 1)), *cells)
-
-
-def _both(call: Callable[[], Any]) -> None:
-    """Run `call` as on small data, then as on large."""
-    with jit.serial_kernels():
-        call()
-    with jit.eager_kernels():
-        call()

@@ -1,20 +1,21 @@
 """The compile policy, and the only room that imports numba.
 
-`policy` has the decorators, `threads` how many threads kernels run on, `chunks` how rows are cut,
-`cache` compiled code on disk, `intrinsics` operations that numba has no names for, `memory` how
-much of it there is.
+`policy` has the decorators, `launch` how chunks are run, `threads` on how many threads, `chunks`
+how rows are cut, `cache` compiled code on disk, `intrinsics` operations that numba has no names
+for, `memory` how much of it there is.
 
 | environment | meaning |
 |---|---|
 | NESVM_JIT_CACHE=0 | compile anew in every process |
 | NESVM_JIT_CACHE_DIR | where compiled code is kept (else NUMBA_CACHE_DIR, else the user's cache) |
 | NUMBA_NUM_THREADS | the most threads `set_threads` can ask for |
+| OMP_NUM_THREADS | how many threads kernels run on, unless `set_threads` is called |
 | NUMBA_DISABLE_JIT=1, NUMBA_BOUNDSCHECK=1 | plain Python; bounds-checked code |
 """
 
-from numba import prange, types
+from numba import types
 
-from .chunks import chunk_bounds, chunk_count, partial_sums
+from .chunks import SUM_CELLS, chunk_bounds, chunk_count, partial_sums
 from .memory import memory_bytes
 from .policy import (
     Kernel,
@@ -28,7 +29,7 @@ from .policy import (
     overload,
 )
 from .threads import (
-    eager_kernels,
+    compile_threads,
     get_threads,
     most_threads,
     one_blas_thread,
@@ -37,10 +38,11 @@ from .threads import (
 )
 
 __all__ = [
+    "SUM_CELLS",
     "Kernel",
     "chunk_bounds",
     "chunk_count",
-    "eager_kernels",
+    "compile_threads",
     "exact_helper",
     "exact_inline",
     "exact_kernel",
@@ -54,7 +56,6 @@ __all__ = [
     "one_blas_thread",
     "overload",
     "partial_sums",
-    "prange",
     "serial_kernels",
     "set_threads",
     "types",

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -122,12 +122,11 @@ def _prune(base: Path, current: Path) -> None:
 
 
 class CodeCache(_Cache):  # type: ignore[misc]
-    """Numba's cache protocol for one dispatcher; `variant` tells apart the ways one function
-    is compiled (parallel or serial, flags, bounds checks)."""
+    """Numba's cache protocol for one dispatcher of this name; `variant` tells apart the ways it is
+    compiled (flags, bounds checks)."""
 
-    def __init__(self, py_func: Callable[..., Any], variant: str):
-        self._name = f"{py_func.__module__}.{py_func.__qualname__}"
-        self._variant = variant
+    def __init__(self, name: str, variant: str):
+        self._name, self._variant = name, variant
 
     @property
     def cache_path(self) -> str:
@@ -177,3 +176,14 @@ class CodeCache(_Cache):  # type: ignore[misc]
         except Exception:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def attach_cache(dispatcher: Any, variant: str, name: str | None = None) -> None:
+    """Keep what a dispatcher compiles, under its own name or the one given, unless the cache or
+    compiling is switched off."""
+    if not caching_enabled() or numba.config.DISABLE_JIT:
+        return
+    function = dispatcher.py_func
+    flags = f"{numba.config.BOUNDSCHECK=} {numba.config.OPT=}"
+    name = name or f"{function.__module__}.{function.__qualname__}"
+    dispatcher._cache = CodeCache(name, f"{variant} {flags}")

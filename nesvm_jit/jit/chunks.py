@@ -5,22 +5,19 @@ import numpy as np
 
 from .policy import helper
 
-MOST_CHUNKS = 32
-CHUNK_ROWS = 256  # a chunk of fewer rows costs more to start than to run
-CHUNK_CELLS = 1 << 20  # the partial sums of all chunks together stay below 8 MB of float64 ...
+MOST_CHUNKS = 64
+CHUNK_CELLS = 1 << 13  # numbers that a chunk reads at least: some 10 µs, what a second thread costs
+SUM_CELLS = 1 << 20  # the partial sums of all chunks together stay below 8 MB of float64 ...
 SERIAL_CELLS = 1 << 26  # ... or there are two chunks; partial sums above 512 MB each leave one
 
 
-def chunk_count(n_rows: int, n_cells: int) -> int:
-    """How many chunks `n_rows` rows are summed in when each chunk has `n_cells` partial sums.
-
-    It depends on the shape alone, never on threads.
-    """
-    if n_cells > SERIAL_CELLS:
+def chunk_count(n_rows: int, n_cells: int, n_sums: int = 0) -> int:
+    """How many chunks a pass over `n_rows` rows of `n_cells` numbers in all is cut into when each
+    chunk has `n_sums` partial sums: never a matter of threads."""
+    if n_sums > SERIAL_CELLS:
         return 1
-    by_rows = -(-n_rows // CHUNK_ROWS)
-    by_memory = max(2, CHUNK_CELLS // max(n_cells, 1))
-    return max(1, min(MOST_CHUNKS, by_rows, by_memory))
+    by_memory = max(2, SUM_CELLS // max(n_sums, 1))
+    return max(1, min(MOST_CHUNKS, n_rows, n_cells // CHUNK_CELLS, by_memory))
 
 
 @helper

@@ -1,4 +1,4 @@
-"""How much memory there is."""
+"""How much memory there is, and what limits the group of the process has."""
 
 import contextlib
 import os
@@ -24,11 +24,21 @@ def _memory_limits() -> list[float]:
 
         soft = resource.getrlimit(resource.RLIMIT_AS)[0]
         found += [float(soft)] if soft != resource.RLIM_INFINITY else []
-    with contextlib.suppress(OSError, ValueError), open("/proc/self/cgroup") as f:
-        groups = [line.strip()[3:] for line in f if line.startswith("0::")]
-        folder = f"/sys/fs/cgroup{groups[0]}" if groups else ""
-        while folder.startswith("/sys/fs/cgroup"):
-            with contextlib.suppress(OSError, ValueError), open(f"{folder}/memory.max") as limit:
-                found.append(float(limit.read()))  # "max" is no number
-            folder = os.path.dirname(folder)
+    for text in group_limits("memory.max"):
+        with contextlib.suppress(ValueError):  # "max" is no number
+            found.append(float(text))
     return found
+
+
+def group_limits(name: str) -> list[str]:
+    """What the files of this name say of the control group of this process and of all groups
+    around it."""
+    texts: list[str] = []
+    with contextlib.suppress(OSError), open("/proc/self/cgroup") as f:
+        groups = [line.strip()[3:] for line in f if line.startswith("0::")]
+        folder = f"/sys/fs/cgroup{groups[0]}".rstrip("/") if groups else ""
+        while folder.startswith("/sys/fs/cgroup"):
+            with contextlib.suppress(OSError), open(f"{folder}/{name}") as limit:
+                texts.append(limit.read())
+            folder = os.path.dirname(folder)
+    return texts

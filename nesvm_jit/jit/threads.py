@@ -2,54 +2,53 @@
 
 import contextlib
 import functools
+import math
 import multiprocessing
 import os
 import threading
-import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numba
 import numpy as np
 
+from .. import thread_limit
 from ..errors import InputError
+from . import launch
+from .memory import group_limits
 
-LONG_ENOUGH = 1e-3  # a kernel of fewer seconds tells nothing about other programs
-CROWDED = (
-    0.75  # a kernel that used less than this share of its threads' time was waiting for a core
-)
-SHORT_PAUSE, LONG_PAUSE = 0.05, 2.0  # seconds on one thread after that, at first and at most
-
-
-class _Crowd:
-    """Whether other programs leave our threads waiting for a core.
-
-    A kernel on k idle cores uses k seconds of processor time a second. One that gets much less
-    was waiting; for a while, then for longer, kernels run on one thread.
-    """
-
-    def __init__(self) -> None:
-        self._until, self._pause = 0.0, SHORT_PAUSE
-
-    def here(self) -> bool:
-        return time.perf_counter() < self._until
-
-    def watch(self, wall: float, cpu: float) -> None:
-        if wall < LONG_ENOUGH:
-            return
-        if cpu < CROWDED * _threads * wall:
-            self._until = time.perf_counter() + self._pause
-            self._pause = min(2.0 * self._pause, LONG_PAUSE)
-        else:
-            self._pause = SHORT_PAUSE
-
-
-in_parallel = threading.Lock()
 _worker = threading.local()
-crowd = _Crowd()
-_threads: int = numba.config.NUMBA_NUM_THREADS
-_openmp_before_fork = False
+
+
+def most_threads() -> int:
+    """The most threads that `set_threads` can ask for: those of NUMBA_NUM_THREADS, else the cores
+    that this process may run on."""
+    return int(numba.config.NUMBA_NUM_THREADS)
+
+
+def _usual_threads() -> int:
+    """As many threads as there are cores that this process may use: no more than its group has
+    time for, and no more than OMP_NUM_THREADS says."""
+    allowed = [most_threads(), _core_quota(), _openmp_threads()]
+    return int(max(1, min(allowed)))
+
+
+def _core_quota() -> float:
+    """How many cores the process may keep busy all the time, rounded up."""
+    quotas = [math.inf]
+    for text in group_limits("cpu.max"):  # "max 100000", or so many microseconds in as many
+        with contextlib.suppress(ValueError, ZeroDivisionError):
+            time, period = text.split()
+            quotas.append(math.ceil(int(time) / int(period)))
+    return min(quotas)
+
+
+def _openmp_threads() -> float:
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0]
+    return int(first) if first.strip().isdecimal() and int(first) > 0 else math.inf
+
+
+_threads = _usual_threads()
 
 
 def set_threads(n: int) -> None:
@@ -64,62 +63,92 @@ def set_threads(n: int) -> None:
     _threads = int(n)
 
 
-def most_threads() -> int:
-    """The most threads that `set_threads` can ask for."""
-    return int(numba.config.NUMBA_NUM_THREADS)
-
-
 def get_threads() -> int:
-    """The number of threads kernels run on."""
-    return _threads
-
-
-def serial_kernels() -> AbstractContextManager[None]:
-    """Run kernels called by this thread on this thread alone: it is one of several workers."""
-    return _worker_being("serial")
-
-
-def eager_kernels() -> AbstractContextManager[None]:
-    """Run kernels called by this thread on all threads however small the data are."""
-    return _worker_being("eager")
+    """The number of threads kernels run on: what was asked for, within the limits that
+    threadpoolctl has set."""
+    return int(min(_threads, max(1, thread_limit.limit)))
 
 
 @contextlib.contextmanager
-def _worker_being(what: str) -> Iterator[None]:
-    before = worker_is(what)
-    setattr(_worker, what, True)
+def serial_kernels() -> Iterator[None]:
+    """Run kernels called by this thread on this thread alone: it is one of several workers."""
+    before = _is_serial()
+    _worker.serial = True
     try:
         yield
     finally:
-        setattr(_worker, what, before)
+        _worker.serial = before
 
 
-def worker_is(what: str) -> bool:
-    return bool(getattr(_worker, what, False))
+def _is_serial() -> bool:
+    return getattr(_worker, "serial", False)
 
 
-def parallel_allowed() -> bool:
-    return _threads > 1 and not _openmp_before_fork and not worker_is("serial")
+# ---------------------------------------------------------------- running kernels
 
 
-def _openmp_started() -> bool:
+def run(entry: Callable[..., int], n: int, args: tuple[Any, ...]) -> int:
+    """All n chunks of a kernel; how many of its threads met an error."""
+    n_threads = min(n, get_threads())
+    if n_threads < 2 or _is_serial() or not _safe_after_fork:
+        return entry(0, 1, n, *args)
+    address = launch.threads_address()
+    if _layer() == "tbb":
+        return entry(address, n_threads, n, *args)
+    # Where other threads of this process are inside a kernel, one layer of numba aborts, and the
+    # other would have twice as many threads as cores.
+    if not _in_parallel.acquire(blocking=False):
+        return entry(0, 1, n, *args)
     try:
-        return bool(numba.threading_layer() == "omp")
-    except ValueError:  # no parallel kernel has run yet
-        return False
+        return entry(address, n_threads, n, *args)
+    finally:
+        _in_parallel.release()
+
+
+def compile_threads() -> None:
+    """Compile what runs kernels on several threads."""
+    launch.threads_address()
+
+
+@functools.lru_cache
+def _layer() -> str:
+    """Which threads numba runs: tbb, omp or workqueue."""
+    launch.threads_address()
+    return str(numba.threading_layer())
+
+
+_in_parallel = threading.Lock()
+_safe_after_fork = True
+_forked_by_main = True
+
+
+def _started_layer() -> str:
+    """The same, or nothing where no threads have been started."""
+    try:
+        return str(numba.threading_layer())
+    except ValueError:
+        return ""
+
+
+def _before_fork() -> None:
+    global _forked_by_main
+    _forked_by_main = threading.current_thread() is threading.main_thread()
 
 
 def _after_fork() -> None:
-    global in_parallel, _blas_lock, _openmp_before_fork
-    in_parallel = threading.Lock()
+    """OpenMP aborts in a forked child; TBB is set up again in one that the main thread forked."""
+    global _in_parallel, _blas_lock, _safe_after_fork
+    _in_parallel = threading.Lock()
     _blas_lock = threading.Lock()
-    _openmp_before_fork = _openmp_before_fork or _openmp_started()
+    layer = _started_layer()
+    if layer == "omp" or (layer == "tbb" and not _forked_by_main):
+        _safe_after_fork = False
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)
 if multiprocessing.parent_process() is not None:  # imported only after a fork
-    _openmp_before_fork = _openmp_started()
+    _safe_after_fork = _started_layer() != "omp"
 
 
 # ---------------------------------------------------------------- BLAS

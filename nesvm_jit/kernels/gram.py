@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import chunk_count, helper, kernel, prange
+from ..jit import helper, kernel
 from ..matrix.matrix import Csr, row_dot, row_load, shape
 from ..matrix.rows import size_of
 from .exp import exp_nonpositive
-from .sums import _accumulate, _margins, norms_of, row_partials
+from .sums import _accumulate, _margins, norms_of, row_chunks, row_partials
 
 POLY, RBF = 1, 2
 KERNELS = {"poly": POLY, "rbf": RBF}
@@ -150,27 +150,33 @@ def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, how, symmetric, K):
 
 
 @kernel
+def _gram_tiles(k, n_tiles, X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
+    n, m = K.shape
+    i0, j0 = tiles[k, 0], tiles[k, 1]
+    i1, j1 = min(n, i0 + size[0]), min(m, j0 + size[1])
+    _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, how, symmetric, K)
+
+
 def _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
     """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
-    n, m = K.shape
-    for t in prange(tiles.shape[0]):
-        i0, j0 = tiles[t, 0], tiles[t, 1]
-        i1, j1 = min(n, i0 + size[0]), min(m, j0 + size[1])
-        _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, how, symmetric, K)
+    _gram_tiles(len(tiles), X, Z, centre, squares, spec, tiles, size, how, symmetric, K)
 
 
 @kernel
+def _gram_part_tiles(k, n_tiles, X, A, B, slots, centre, squares, spec, tiles, size, how, K):
+    s0, t0 = tiles[k, 0], tiles[k, 1]
+    s1, t1 = min(len(A), s0 + size[0]), min(len(B), t0 + size[1])
+    cells = np.empty((s1 - s0, t1 - t0), K.dtype)
+    _cells(X, A[s0:s1], X, B[t0:t1], centre, squares, spec, how, False, cells)
+    for s in range(s0, s1):
+        row = K[slots[s]]
+        for t in range(t0, t1):
+            row[t] = cells[s - s0, t - t0]
+
+
 def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
     """K[slots_s, t] = k(x_A(s), x_B(t)): the rows A and columns B of the kernel matrix of X."""
-    for tile in prange(tiles.shape[0]):
-        s0, t0 = tiles[tile, 0], tiles[tile, 1]
-        s1, t1 = min(len(A), s0 + size[0]), min(len(B), t0 + size[1])
-        cells = np.empty((s1 - s0, t1 - t0), K.dtype)
-        _cells(X, A[s0:s1], X, B[t0:t1], centre, squares, spec, how, False, cells)
-        for s in range(s0, s1):
-            row = K[slots[s]]
-            for t in range(t0, t1):
-                row[t] = cells[s - s0, t - t0]
+    _gram_part_tiles(len(tiles), X, A, B, slots, centre, squares, spec, tiles, size, how, K)
 
 
 def density(X) -> float:
@@ -209,7 +215,7 @@ def reach_of(X, spec: Spec, centre: np.ndarray) -> float:
     with np.errstate(over="ignore"):
         if isinstance(X, Csr):  # up to the rounding of these sums themselves
             squares, products, square = norms_of(X)[0] ** 2, np.empty(n), float(centre @ centre)
-            _margins(X, centre, 0.0, chunk_count(n, 1), products)
+            _margins(row_chunks(X), X, centre, 0.0, products)
             far = float((squares + 2.0 * np.abs(products)).max()) + square
             if density(X) >= THIN:
                 exact = squares - 2.0 * products + square

@@ -1,61 +1,59 @@
 """Curvature of the loss: H = Xᵀ diag(d) X over the rows with d_i > 0, whole or times a vector."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ..jit import (
+    SUM_CELLS,
     chunk_bounds,
     chunk_count,
     helper,
     kernel,
     overload,
     partial_sums,
-    prange,
     types,
 )
 from ..matrix.matrix import row_axpy, row_dot, row_load, shape
 from ..matrix.rows import Size
 from .sums import _collect, clear
 
-PANEL = 512  # dense rows that one call of BLAS multiplies
+SEGMENT = 512  # rows that one call of BLAS multiplies
+MOST_SEGMENTS = 16  # of a panel: with few columns they are what keeps several threads busy
+LOADED = 64  # rows that are spread out at a time; a segment is a whole number of them
+TILE = 128  # columns of H that one call of BLAS fills
 THICK = 10.0  # times the squared share of entries stored: from 1 on BLAS is faster than scattering
-TILE = 256  # columns of H that it fills at a time, of the lower triangle only
 
 
-@helper
-def _add_panel(panel, used, workspace, H):
-    """H += PᵀP of the first `used` rows P of the panel, lower triangle, tile by tile."""
-    p = H.shape[0]
-    columns = workspace[: p * used].reshape(p, used)
-    for j in range(p):
-        for i in range(used):
-            columns[j, i] = panel[i, j]
-    for lo in range(0, p, TILE):
-        hi = min(p, lo + TILE)
-        tile = workspace[p * used : p * used + (hi - lo) * hi].reshape(hi - lo, hi)
-        np.dot(columns[lo:hi], columns[:hi].T, tile)
-        for i in range(lo, hi):
-            for j in range(i + 1):
-                H[i, j] += tile[i - lo, j]
+class Memory(NamedTuple):
+    """Of the partial sums of H, each a lower triangle, and of a panel of rows that are multiplied
+    by BLAS, in the precision of its products; thin rows need no panel."""
+
+    partials: np.ndarray
+    panel: np.ndarray
 
 
-@helper
-def _panel_outer(X, d, lo, hi, workspace, H):
-    p = H.shape[0]
-    panel = workspace[: PANEL * p].reshape(PANEL, p)
-    used = 0
-    for i in range(lo, hi):
-        if d[i] != 0.0:
-            row_load(X, i, workspace.dtype.type(np.sqrt(d[i])), panel[used])
-            used += 1
-            if used == PANEL:
-                _add_panel(panel, used, workspace[PANEL * p :], H)
-                used = 0
-    if used > 0:
-        _add_panel(panel, used, workspace[PANEL * p :], H)
+def hessian_memory(size: Size, dtype=np.float64) -> Memory:
+    """Memory for `_hessian`, to be made once for matrices of about this size."""
+    n, p = size.rows, size.cols
+    thick = THICK * size.cells * size.cells > float(n) * n * p * p
+    if thick:
+        chunks = max(1, min(MOST_SEGMENTS, -(-n // SEGMENT), SUM_CELLS // (p * p)))
+    else:  # adding up the partial sums of a chunk costs as much as p rows
+        chunks = chunk_count(n, size.cells, 8 * p * p)
+    return Memory(partial_sums(chunks, p * p), np.empty(chunks * SEGMENT * p * thick, dtype))
 
 
-@helper
-def _thin_outer(X, d, lo, hi, H):
+# ---------------------------------------------------------------- thin rows
+
+
+@kernel
+def _scatter_rows(k, n_chunks, X, d, partials):
+    """Σ d_i x_i x_iᵀ over the rows of chunk k, entry by entry."""
+    n, p = shape(X)
+    lo, hi = chunk_bounds(n, n_chunks, k)
+    clear(partials[k])
+    H = partials[k, : p * p].reshape(p, p)
     for i in range(lo, hi):
         if d[i] != 0.0:
             start = X.indptr[i]
@@ -66,78 +64,107 @@ def _thin_outer(X, d, lo, hi, H):
                     row[X.indices[b]] += v * X.data[b]
 
 
-def _dense_outer(X, d, lo, hi, workspace, H):
-    _panel_outer(X, d, lo, hi, workspace, H)
-
-
-def _csr_outer(X, d, lo, hi, workspace, H):
-    p = H.shape[0]
-    cells = np.float64(X.indptr[hi] - X.indptr[lo]) / max(hi - lo, 1)
-    if THICK * cells * cells > np.float64(p) * p:
-        _panel_outer(X, d, lo, hi, workspace, H)
-    else:
-        _thin_outer(X, d, lo, hi, H)
-
-
-def rows_outer(X, d, lo, hi, workspace, H):
-    """H += Σ d_i x_i x_iᵀ over rows lo..hi with d_i ≠ 0, in the lower triangle."""
-    outer = _dense_outer if isinstance(X, np.ndarray) else _csr_outer
-    return outer(X, d, lo, hi, workspace, H)
-
-
-@overload(rows_outer)
-def _rows_outer(X, d, lo, hi, workspace, H):
-    return _dense_outer if isinstance(X, types.Array) else _csr_outer
-
-
-@helper
-def _hessian_rows(X, d, lo, hi, cells, workspace, p):
-    clear(cells)
-    rows_outer(X, d, lo, hi, workspace, cells[: p * p].reshape(p, p))
+# ---------------------------------------------------------------- thick rows
 
 
 @kernel
-def _hessian(X, d, partials, workspaces, keep, H):
-    """H = Σ d_i x_i x_iᵀ, plus what it held, if `keep`; partial sums fill lower triangles, which
-    are added and mirrored.
+def _load_panel(k, n_chunks, X, rows, d, panel):
+    """The k-th few rows of a panel, times √d, column by column within their segment."""
+    _, p = shape(X)
+    lo, hi = k * LOADED, min(len(rows), (k + 1) * LOADED)
+    columns = segment(panel, lo // SEGMENT, len(rows), p)
+    loaded = np.empty((hi - lo, p), panel.dtype)
+    for s in range(lo, hi):
+        row_load(X, rows[s], panel.dtype.type(np.sqrt(d[rows[s]])), loaded[s - lo])
+    first = lo % SEGMENT
+    for j in range(p):
+        for s in range(hi - lo):
+            columns[j, first + s] = loaded[s, j]
 
-    `workspaces` is where dense rows are multiplied, in its precision; a panel of 512 rows is summed
-    in that precision too, and panels in float64.
-    """
-    n, p = shape(X)
-    n_chunks = partials.shape[0]
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(n, n_chunks, k)
-        _hessian_rows(X, d, lo, hi, partials[k], workspaces[k], p)
-    for i in prange(p):
+
+@kernel
+def _multiply_tiles(k, n_tiles, panel, n_rows, tiles, p, partials):
+    """One tile of the product of a segment of the panel with itself, in the lower triangle."""
+    which, i0, j0 = tiles[k]
+    columns = segment(panel, which, n_rows, p)
+    i1, j1 = min(p, i0 + TILE), min(p, j0 + TILE)
+    cells = np.empty((i1 - i0, j1 - j0), panel.dtype)
+    np.dot(columns[i0:i1], columns[j0:j1].T, cells)
+    for i in range(i0, i1):
+        for j in range(j0, min(j1, i + 1)):
+            partials[which, i * p + j] += cells[i - i0, j - j0]
+
+
+@helper
+def segment(panel, which, n_rows, p):
+    """The segment of this number in a panel of so many rows, a row for each column of X."""
+    first = which * SEGMENT
+    m = min(SEGMENT, n_rows - first)
+    return panel[first * p : (first + m) * p].reshape(p, m)
+
+
+def _add_panels(X, d, memory):
+    """Σ d_i x_i x_iᵀ, panel by panel."""
+    p = shape(X)[1]
+    partials, panel = memory
+    partials[:] = 0.0
+    starts = range(0, p, TILE)
+    corners = [(i, j) for i in starts for j in starts if j <= i]
+    tiles = np.array([(s, *corner) for s in range(len(partials)) for corner in corners], np.int64)
+    active, at_once = np.flatnonzero(d), len(partials) * SEGMENT
+    for first in range(0, len(active), at_once):
+        rows = active[first : first + at_once]
+        _load_panel(-(-len(rows) // LOADED), X, rows, d, panel)
+        n_tiles = -(-len(rows) // SEGMENT) * len(corners)
+        _multiply_tiles(n_tiles, panel, len(rows), tiles, p, partials)
+
+
+# ---------------------------------------------------------------- all of them
+
+
+@kernel
+def _collect_triangles(k, n_chunks, partials, keep, H):
+    """H_ij = H_ji = Σ of the partial sums, for the rows i of chunk k: as many cells in each."""
+    p = len(H)
+    first = np.int64(p * np.sqrt(k / n_chunks))
+    last = np.int64(p * np.sqrt((k + 1) / n_chunks)) if k + 1 < n_chunks else p
+    for i in range(first, last):
         for j in range(i + 1):
             total = H[i, j] if keep else 0.0
-            for k in range(n_chunks):
-                total += partials[k, i * p + j]
+            for chunk in range(partials.shape[0]):
+                total += partials[chunk, i * p + j]
             H[i, j] = total
             H[j, i] = total
 
 
-@helper
-def _hessian_times_rows(X, d, v, lo, hi, g):
+def _hessian(X, d, memory, keep, H):
+    """H = Σ d_i x_i x_iᵀ over the rows with d_i ≠ 0, plus what it held, if `keep`.
+
+    Thick rows are multiplied in the precision of the panel, segments of 512 rows are added up in
+    float64.
+    """
+    if memory.panel.size:
+        _add_panels(X, d, memory)
+    else:
+        _scatter_rows(len(memory.partials), X, d, memory.partials)
+    p = len(H)
+    chunks = chunk_count(p, len(memory.partials) * p * p // 2)
+    _collect_triangles(chunks, memory.partials, keep, H)
+
+
+@kernel
+def _hessian_times_partials(k, n_chunks, X, d, v, partials):
+    lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
+    g = partials[k]
     clear(g)
     for i in range(lo, hi):
         if d[i] != 0.0:
             row_axpy(X, i, d[i] * row_dot(X, i, v), g)
 
 
-@kernel
-def _hessian_times_partials(X, d, v, partials):
-    n, _ = shape(X)
-    n_chunks = partials.shape[0]
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(n, n_chunks, k)
-        _hessian_times_rows(X, d, v, lo, hi, partials[k])
-
-
 def _hessian_times(X, d, v, partials, out, keep=False):
     """out = Σ d_i (x_i·v) x_i over the rows with d_i ≠ 0, plus what it held, if `keep`."""
-    _hessian_times_partials(X, d, v, partials)
+    _hessian_times_partials(len(partials), X, d, v, partials)
     _collect(partials, keep, out)
 
 
@@ -161,37 +188,17 @@ def _row_squares(X, i, a, g):
     return _dense_squares if isinstance(X, types.Array) else _csr_squares
 
 
-@helper
-def _diagonal_rows(X, d, lo, hi, g):
+@kernel
+def _diagonal_partials(k, n_chunks, X, d, partials):
+    lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
+    g = partials[k]
     clear(g)
     for i in range(lo, hi):
         if d[i] != 0.0:
             row_squares(X, i, d[i], g)
 
 
-@kernel
-def _diagonal_partials(X, d, partials):
-    n, _ = shape(X)
-    n_chunks = partials.shape[0]
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(n, n_chunks, k)
-        _diagonal_rows(X, d, lo, hi, partials[k])
-
-
 def _hessian_diagonal(X, d, partials, out, keep=False):
     """out_j = Σ d_i x_ij² over the rows with d_i ≠ 0, plus what it held, if `keep`."""
-    _diagonal_partials(X, d, partials)
+    _diagonal_partials(len(partials), X, d, partials)
     _collect(partials, keep, out)
-
-
-def hessian_partials(size: Size) -> np.ndarray:
-    """Memory for the partial sums of `_hessian`; few chunks, since each has p² cells."""
-    n, p = size.rows, size.cols
-    return partial_sums(chunk_count(n, 8 * p * p), p * p)
-
-
-def hessian_workspaces(size: Size, dtype=np.float64) -> np.ndarray:
-    """Memory for the dense products of `_hessian`: a panel, its transpose and a tile per chunk."""
-    n, p = size.rows, size.cols
-    cells = (2 * PANEL + min(p, TILE)) * p
-    return np.empty((chunk_count(n, 8 * p * p), cells), dtype)

@@ -1,15 +1,12 @@
 """Along a direction: an exact line search once the margins of the direction are known, and a step
 that reads only the rows whose dual weight it changes.
-
-Sums are in strict order: reordered, they were not the same on one thread and on two, since the
-compiler took another order in each.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from ..jit import chunk_bounds, exact_helper, kernel, partial_sums, prange
+from ..jit import chunk_bounds, exact_kernel, partial_sums
 from ..matrix.matrix import row_axpy, shape
 from .loss import loss_about, loss_slope
 from .sums import _collect, clear
@@ -27,8 +24,9 @@ class Margins(NamedTuple):
     curvature: np.ndarray
 
 
-@exact_helper
-def _slope_rows(data, margins, mu, loss, t, lo, hi, sums):
+@exact_kernel
+def _slope_partials(k, n_chunks, data, margins, mu, loss, t, partials):
+    lo, hi = chunk_bounds(len(data.y), n_chunks, k)
     first, second = 0.0, 0.0
     per = 1.0 / mu
     for i in range(lo, hi):
@@ -39,20 +37,14 @@ def _slope_rows(data, margins, mu, loss, t, lo, hi, sums):
         u, bend = loss_slope(margins.centre[i] + r * steep, r, steep, loss)
         first -= c * ym * u
         second += c * ym * ym * bend
-    sums[0] = first
-    sums[1] = second
+    partials[k, 0] = first
+    partials[k, 1] = second
 
 
-@kernel
-def _slope_partials(data, margins, mu, loss, t, partials):
-    n, n_chunks = len(data.y), partials.shape[0]
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(n, n_chunks, k)
-        _slope_rows(data, margins, mu, loss, t, lo, hi, partials[k])
-
-
-@exact_helper
-def _step_rows(X, data, margins, mu, loss, t, lo, hi, g, sums):
+@exact_kernel
+def _step_partials(k, n_chunks, X, data, margins, mu, loss, t, partials, sums):
+    lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
+    g = partials[k]
     clear(g)
     smoothed, true, total, g_b, largest = 0.0, 0.0, 0.0, 0.0, 0.0
     per = 1.0 / mu
@@ -75,22 +67,11 @@ def _step_rows(X, data, margins, mu, loss, t, lo, hi, g, sums):
         if change != 0.0:
             margins.weight[i] = a
             row_axpy(X, i, change, g)
-    sums[0] = smoothed
-    sums[1] = true
-    sums[2] = total
-    sums[3] = g_b
-    sums[4] = largest
-
-
-@kernel
-def _step_partials(X, data, margins, mu, loss, t, partials, sums):
-    # the loop is a function of its own: numba drops what a prange body writes to a field of a
-    # tuple as if nobody could see it
-    n, _ = shape(X)
-    n_chunks = partials.shape[0]
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(n, n_chunks, k)
-        _step_rows(X, data, margins, mu, loss, t, lo, hi, partials[k], sums[k])
+    sums[k, 0] = smoothed
+    sums[k, 1] = true
+    sums[k, 2] = total
+    sums[k, 3] = g_b
+    sums[k, 4] = largest
 
 
 def line_partials(n_chunks: int) -> np.ndarray:
@@ -100,14 +81,14 @@ def line_partials(n_chunks: int) -> np.ndarray:
 
 def _slope(data, margins, mu, loss, t, partials):
     """The first two derivatives by t of Σ c h_μ(1 − y(f + t m))."""
-    _slope_partials(data, margins, mu, loss, t, partials)
+    _slope_partials(len(partials), data, margins, mu, loss, t, partials)
     return partials[:, :2].sum(axis=0).tolist()
 
 
 def _step(X, data, margins, mu, loss, t, partials, sums, dual_weights):
     """f += t m, and what follows; Σ c y u x is brought up to date in `dual_weights`, by the rows
     whose u changed. Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u and the largest u."""
-    _step_partials(X, data, margins, mu, loss, t, partials, sums)
+    _step_partials(len(partials), X, data, margins, mu, loss, t, partials, sums)
     _collect(partials, True, dual_weights)
     smoothed, true, total, g_b = sums[:, :4].sum(axis=0).tolist()
     return smoothed, true, total, g_b, float(sums[:, 4].max())

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import chunk_bounds, kernel, overload, prange
+from ..jit import chunk_bounds, kernel, overload
 
 HINGE, SQUARE = 0, 1
 LOSSES = {"hinge": HINGE, "square": SQUARE}
@@ -117,21 +117,19 @@ def loss_slope(z, r, steep, loss):
 
 
 @kernel
-def _project_hinge(r, s, mu, n_chunks, u):
+def _project_hinge(k, n_chunks, r, s, mu, u):
     """u_i = median{r_i/(μ s_i), 0, 1}."""
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(len(r), n_chunks, k)
-        for i in range(lo, hi):
-            u[i] = hinge_u(r[i] / (mu * s[i]))
+    lo, hi = chunk_bounds(len(r), n_chunks, k)
+    for i in range(lo, hi):
+        u[i] = hinge_u(r[i] / (mu * s[i]))
 
 
 @kernel
-def _project_l1(w, mu, n_chunks, u):
+def _project_l1(k, n_chunks, w, mu, u):
     """u_j = median{w_j/μ, −1, 1}."""
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(len(w), n_chunks, k)
-        for j in range(lo, hi):
-            u[j] = l1_u(w[j] / mu)
+    lo, hi = chunk_bounds(len(w), n_chunks, k)
+    for j in range(lo, hi):
+        u[j] = l1_u(w[j] / mu)
 
 
 def loss_code(loss: str) -> int:

@@ -7,10 +7,10 @@ while β < upper and fall while β > lower.
 
 import numpy as np
 
-from ..jit import exact_loop, helper, kernel, prange
+from ..jit import chunk_bounds, chunk_count, exact_loop, helper, kernel
 
 TINY = 1e-12  # least curvature of a step: K may be indefinite by rounding, or rows equal
-COLUMNS = 512  # of the kernel matrix that a thread adds up at a time
+COLUMNS = 512  # of the kernel matrix that a chunk adds up, about
 
 
 @helper
@@ -136,28 +136,37 @@ def _dual_steps(Q, diagonal, lower, upper, bias, threshold, most, beta, e):
 
 
 @kernel
-def _add_rows(K, slots, a, out):
-    """out_j += Σ_s a_s K[slots_s, j], always in the order of s."""
-    n = len(out)
+def _add_columns(k, n_chunks, K, slots, a, out):
+    lo, hi = chunk_bounds(len(out), n_chunks, k)
     m = len(slots)
     whole = m // 4 * 4
-    for block in prange((n + COLUMNS - 1) // COLUMNS):
-        lo, hi = block * COLUMNS, min(n, (block + 1) * COLUMNS)
-        for s in range(0, whole, 4):
-            K0, K1, K2, K3 = K[slots[s]], K[slots[s + 1]], K[slots[s + 2]], K[slots[s + 3]]
-            a0, a1, a2, a3 = a[s], a[s + 1], a[s + 2], a[s + 3]
-            for j in range(lo, hi):
-                out[j] += (a0 * K0[j] + a1 * K1[j]) + (a2 * K2[j] + a3 * K3[j])
-        for s in range(whole, m):
-            K0 = K[slots[s]]
-            for j in range(lo, hi):
-                out[j] += a[s] * K0[j]
+    for s in range(0, whole, 4):
+        K0, K1, K2, K3 = K[slots[s]], K[slots[s + 1]], K[slots[s + 2]], K[slots[s + 3]]
+        a0, a1, a2, a3 = a[s], a[s + 1], a[s + 2], a[s + 3]
+        for j in range(lo, hi):
+            out[j] += (a0 * K0[j] + a1 * K1[j]) + (a2 * K2[j] + a3 * K3[j])
+    for s in range(whole, m):
+        K0 = K[slots[s]]
+        for j in range(lo, hi):
+            out[j] += a[s] * K0[j]
+
+
+def _add_rows(K, slots, a, out):
+    """out_j += Σ_s a_s K[slots_s, j], always in the order of s."""
+    chunks = chunk_count(-(-len(out) // COLUMNS), len(out) * len(slots))
+    _add_columns(chunks, K, slots, a, out)
 
 
 @kernel
-def _block(K, slots, targets, columns, out):
-    """out[targets_s, t] = K[slots_s, columns_t]."""
-    for s in prange(len(slots)):
+def _block_rows(k, n_chunks, K, slots, targets, columns, out):
+    lo, hi = chunk_bounds(len(slots), n_chunks, k)
+    for s in range(lo, hi):
         row, target = K[slots[s]], out[targets[s]]
         for t in range(len(columns)):
             target[t] = row[columns[t]]
+
+
+def _block(K, slots, targets, columns, out):
+    """out[targets_s, t] = K[slots_s, columns_t]."""
+    chunks = chunk_count(len(slots), len(slots) * len(columns))
+    _block_rows(chunks, K, slots, targets, columns, out)

@@ -16,12 +16,18 @@ from .hessian import (
     _hessian,
     _hessian_diagonal,
     _hessian_times,
-    hessian_partials,
-    hessian_workspaces,
+    hessian_memory,
 )
 from .line_search import Margins, _slope, line_partials
 from .loss import RowData, _project_hinge, _project_l1, loss_code
-from .sums import _accumulate, _accumulate_change, _margins, norms_of, row_partials
+from .sums import (
+    _accumulate,
+    _accumulate_change,
+    _margins,
+    norms_of,
+    row_chunks,
+    row_partials,
+)
 from .sweep import _sweep, sweep_workspace
 
 HIGHEST_DEGREE = 1000  # of a polynomial: a power is as many products
@@ -67,7 +73,7 @@ def project_hinge(r, s=1.0, mu=1.0, out=None):
     require_scale("s", s)
     require_scale("mu", mu)
     u = output("out", out, (len(r),))
-    _project_hinge(r, s, mu, chunk_count(len(r), 1), u)
+    _project_hinge(chunk_count(len(r), len(r)), r, s, mu, u)
     return u
 
 
@@ -77,7 +83,7 @@ def project_l1(w, mu=1.0, out=None):
     mu = as_number("mu", mu)
     require_scale("mu", mu)
     u = output("out", out, (len(w),))
-    _project_l1(w, mu, chunk_count(len(w), 1), u)
+    _project_l1(chunk_count(len(w), len(w)), w, mu, u)
     return u
 
 
@@ -88,7 +94,7 @@ def margins(X, w, b=0.0, out=None):
     out = output("out", out, (n,))
     w = as_vector("w", w, p)
     w = w.copy() if np.may_share_memory(w, out) else w
-    _margins(X, w, as_number("b", b), chunk_count(n, 1), out)
+    _margins(row_chunks(X), X, w, as_number("b", b), out)
     return out
 
 
@@ -157,8 +163,7 @@ def hessian(X, d, out=None):
     H = output("out", out, (p, p))
     with one_blas_thread():
         size = size_of(X)
-        memory = hessian_partials(size), hessian_workspaces(size)
-        _hessian(X, _as_curvature(d, n), *memory, False, H)
+        _hessian(X, _as_curvature(d, n), hessian_memory(size), False, H)
     return H
 
 
@@ -194,7 +199,7 @@ def slope(f, m, y, t=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge"):
     m = as_vector("m", m, n)
     margins = Margins(1.0 / data.s, f, m, np.zeros(n), np.zeros(0), np.zeros(0))
     first, second = _slope(
-        data, margins, mu, loss_code(loss), as_number("t", t), line_partials(chunk_count(n, 2))
+        data, margins, mu, loss_code(loss), as_number("t", t), line_partials(chunk_count(n, n, 2))
     )
     return first, second
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..jit import chunk_bounds, helper, kernel, partial_sums, prange
+from ..jit import chunk_bounds, kernel, partial_sums
 from ..matrix.matrix import row_axpy, row_dot, shape
 from ..matrix.rows import Size
 from .loss import loss_at
@@ -23,8 +23,10 @@ class Workspace(NamedTuple):
     at_once: int
 
 
-@helper
-def _sweep_rows(X, data, w, b, mu, loss, lo, hi, at_once, u, g, scalars):
+@kernel
+def _sweep_partials(k, n_chunks, X, data, w, b, mu, loss, u, workspace):
+    lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
+    g, scalars, at_once = workspace.partials[k], workspace.scalars[k], workspace.at_once
     clear(g)
     smoothed, true, total, g_b = 0.0, 0.0, 0.0, 0.0
     active = np.empty(at_once, np.int64)
@@ -46,22 +48,12 @@ def _sweep_rows(X, data, w, b, mu, loss, lo, hi, at_once, u, g, scalars):
             active[n_active] = i
             weight[n_active] = a
             n_active += a != 0.0
-        for k in range(n_active):
-            row_axpy(X, active[k], weight[k], g)
+        for j in range(n_active):
+            row_axpy(X, active[j], weight[j], g)
     scalars[0] = smoothed
     scalars[1] = true
     scalars[2] = total
     scalars[3] = g_b
-
-
-@kernel
-def _sweep_partials(X, data, w, b, mu, loss, u, workspace):
-    n, _ = shape(X)
-    n_chunks = workspace.partials.shape[0]
-    for k in prange(n_chunks):
-        lo, hi = chunk_bounds(n, n_chunks, k)
-        partial, scalars = workspace.partials[k], workspace.scalars[k]
-        _sweep_rows(X, data, w, b, mu, loss, lo, hi, workspace.at_once, u, partial, scalars)
 
 
 def _sweep(X, data, w, b, mu, loss, u, workspace, dual_weights, keep=False):
@@ -70,7 +62,8 @@ def _sweep(X, data, w, b, mu, loss, u, workspace, dual_weights, keep=False):
     Returns Σ c h_μ, Σ c h, Σ c u, Σ c y u; `dual_weights` is Σ c y u x, plus what it held, if
     `keep`.
     """
-    _sweep_partials(X, data, w, b, mu, loss, u, workspace)
+    n_chunks = len(workspace.partials)
+    _sweep_partials(n_chunks, X, data, w, b, mu, loss, u, workspace)
     _collect(workspace.partials, keep, dual_weights)
     return workspace.scalars[:, :4].sum(axis=0).tolist()
 

@@ -8,9 +8,8 @@ from ..errors import InputError
 from ..files.model.certificates import require_certificates
 from ..files.model.record import ModelRecord
 from ..files.model.text import read_model, write_model
-from ..jit import chunk_count
 from ..kernels import gram, margins
-from ..kernels.sums import _margins
+from ..kernels.sums import _margins, row_chunks
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import first_columns, narrowed, row_slice, widen
@@ -129,10 +128,10 @@ class Machine:
         if isinstance(X, Csr):  # a feature that training did not see is left out, as LIBLINEAR does
             X = first_columns(X, len(weights))
         n, p = shape(X)
-        out = np.empty((weights.shape[1], n))
+        out, chunks = np.empty((weights.shape[1], n)), row_chunks(X)
         for k, column in enumerate(weights.T):
             w = np.ascontiguousarray(column[:p])
-            _margins(X, w, float(self.record.bias[k]), chunk_count(n, 1), out[k])
+            _margins(chunks, X, w, float(self.record.bias[k]), out[k])
         return out.T
 
     def _precomputed_scores(self, X: Matrix) -> np.ndarray:

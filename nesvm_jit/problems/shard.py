@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..jit import chunk_count
+from ..kernels.hessian import Memory as HessianMemory
 from ..kernels.hessian import (
     _hessian,
     _hessian_diagonal,
     _hessian_times,
-    hessian_partials,
-    hessian_workspaces,
+    hessian_memory,
 )
 from ..kernels.line_search import Margins, _slope, _step, line_partials
 from ..kernels.loss import HINGE, RowData, true_loss
@@ -59,14 +59,15 @@ class Shard:
         self._y, self._c, self._s = y, c, np.empty(self.n_rows)
         self._bounds, self._block = data.bounds, block_size(data)
         self._work = sweep_workspace(self._block)
-        self._chunks = chunk_count(self._block.rows, 1)
+        self._chunks = chunk_count(self._block.rows, self._block.cells)
         self._views: list[View] | None = None
         self._u: np.ndarray | None = None
         self._memory: Memory | None = None
         # those on disk are too many to keep what only single precision asks for
         keeps_norms = data.resident or data.dtype == np.float32
         self._norms2 = np.empty(self.n_rows) if keeps_norms else None
-        self._workspaces: dict[Any, np.ndarray] = {}
+        self._hessian_memory: dict[type, HessianMemory] = {}
+        self._H: np.ndarray | None = None
         self.facts = self._learn()
 
     # ------------------------------------------------------------ views of rows
@@ -123,7 +124,7 @@ class Shard:
         for lo, hi, X in self.data:
             at, top = slice(lo, hi), largest[: hi - lo]
             norms = np.empty(hi - lo)
-            _row_norms(X, self._chunks, norms, top)
+            _row_norms(self._chunks, X, norms, top)
             self._s[at] = np.maximum(top, 1.0) if self.bias else np.where(top > 0.0, top, 1.0)
             with np.errstate(over="ignore"):  # the public edge refuses what is not finite
                 squares = norms**2 + self.bias
@@ -165,14 +166,14 @@ class Shard:
 
     def _fill_margins(self, w: np.ndarray, b: float, out: np.ndarray) -> None:
         for X, at, _, _ in self._blocks():
-            _margins(X, w, b, self._chunks, out[at])
+            _margins(self._chunks, X, w, b, out[at])
 
     def spread(self, v: np.ndarray, b: float) -> tuple[np.ndarray, float]:
         """Σ d_i (x_i·v + b) x_i and Σ d_i (x_i·v + b) for the curvature d of the model."""
         out, total = np.zeros(self.n_features), 0.0
         for k, (X, _, rows, _) in enumerate(self._blocks()):
             m = np.empty(len(rows.y))
-            _margins(X, v, b, self._chunks, m)
+            _margins(self._chunks, X, v, b, m)
             m *= self.model.curvature(rows)
             _accumulate(X, m, self._work.partials, out, k > 0)
             total += float(m.sum())
@@ -239,16 +240,14 @@ class Shard:
     def hessian(self, dtype: type) -> Curvature:
         """Σ d_i x_i x_iᵀ, rows multiplied in this precision."""
         p = self.n_features
-        if dtype not in self._workspaces:
-            self._workspaces[dtype] = hessian_workspaces(self._block, dtype)
-        if "parts" not in self._workspaces:
-            self._workspaces["parts"] = hessian_partials(self._block)
-            self._workspaces["H"] = np.zeros((p, p))
-        H, parts, rooms = (self._workspaces[k] for k in ("H", "parts", dtype))
+        if dtype not in self._hessian_memory:
+            self._hessian_memory[dtype] = hessian_memory(self._block, dtype)
+        H = np.zeros((p, p)) if self._H is None else self._H
+        self._H = H
         column = np.zeros(p) if self.bias else None
         for k, (X, at, _, _) in enumerate(self._blocks()):
             d = self._walk.curvature[at]
-            _hessian(X, d, parts, rooms, k > 0, H)
+            _hessian(X, d, self._hessian_memory[dtype], k > 0, H)
             if column is not None:
                 _accumulate(X, d, self._work.partials, column, k > 0)
         return Curvature(H, column, self._total_curvature())

@@ -80,7 +80,8 @@ def _parse_blocks(
             values=np.empty(n_cells, dtype=form.dtype),
             hard=np.empty((len(blocks) * hard_per_block, 3), dtype=np.int64),
         )
-        lt._parse(text, blocks, form.base, form.most_columns, hard_per_block, cells)
+        n_features = form.most_columns
+        lt._parse(len(blocks), text, blocks, form.base, n_features, hard_per_block, cells)
         wrong = np.flatnonzero(blocks[:, lt.CODE])
         if len(wrong):
             highest = form.most_columns - 1 + form.base

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import exact_helper, exact_inline, exact_kernel, exact_loop, prange
+from ...jit import exact_helper, exact_inline, exact_kernel, exact_loop
 from .decimal import BAD, HARD, parse_decimal, parse_digits
 
 NEWLINE, COLON, HASH, TAB, RETURN, SPACE = 10, 58, 35, 9, 13, 32
@@ -213,8 +213,7 @@ def _parse_block(text, block, base, n_features, hard_room, cells):
 
 
 @exact_kernel
-def _parse(text, blocks, base, n_features, hard_per_block, cells):
+def _parse(k, n_blocks, text, blocks, base, n_features, hard_per_block, cells):
     """Every block into its own rows and cells."""
-    for b in prange(blocks.shape[0]):
-        room = (b * hard_per_block, (b + 1) * hard_per_block)
-        _parse_block(text, blocks[b], base, n_features, room, cells)
+    room = (k * hard_per_block, (k + 1) * hard_per_block)
+    _parse_block(text, blocks[k], base, n_features, room, cells)
