@@ -24,6 +24,7 @@ from nesvm_jit.kernels.sums import (
 )
 from nesvm_jit.kernels.sweep import _sweep, sweep_workspace
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.matrix import Csr
 from nesvm_jit.matrix.rows import size_of
 from scipy.sparse import issparse
 
@@ -141,7 +142,7 @@ def hessian_pair(X, u):
     M, p = as_matrix(X), X.shape[1]
     d = np.random.default_rng(4).uniform(0.5, 1.5, len(u)) * (u > 0)
     d1, H = d.astype(X.dtype), np.zeros((p, p))
-    ours = into(H, _hessian, M, d, hessian_memory(size_of(M)), False, H)
+    ours = into(H, _hessian, M, d, hessian_memory(size_of(M), not isinstance(M, Csr)), False, H)
     size = bytes_of(X) * (d > 0).mean()
     return Pair("hessian", size, ours, lambda: rivals.hessian(X, d1))
 

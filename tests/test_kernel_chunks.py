@@ -119,24 +119,28 @@ def test_partial_sums_cost_less_to_add_up_than_to_make(size, chunks):
 
 
 @pytest.mark.parametrize(
-    ("size", "partials", "panel"),
+    ("size", "dense", "partials", "panel"),
     [
-        (Size(4000, 10, 4 * 10**4, 80), (8, 112), 8 * 512 * 10),
-        (Size(10**5, 100, 10**7, 800), (16, 10008), 16 * 512 * 100),
-        (Size(10**5, 500, 5 * 10**7, 4000), (4, 250_008), 4 * 512 * 500),
-        (Size(10**5, 2000, 2 * 10**8, 16_000), (1, 4_000_008), 512 * 2000),
-        (Size(10**5, 100, 10**6, 120), (13, 10008), 0),
-        (Size(1, 2, 2, 16), (1, 16), 512 * 2),
-        (Size(0, 2, 0, 0), (1, 16), 0),
-        (Size(3, 0, 0, 0), (1, 8), 0),
+        (Size(4000, 10, 4 * 10**4, 80), True, (8, 112), 8 * 512 * 10),
+        (Size(10**5, 100, 10**7, 800), True, (16, 10008), 16 * 512 * 100),
+        (Size(10**5, 500, 5 * 10**7, 4000), False, (4, 250_008), 4 * 512 * 500),
+        (Size(10**5, 2000, 2 * 10**8, 16_000), True, (1, 4_000_008), 512 * 2000),
+        (Size(10**5, 100, 10**6, 120), False, (13, 10008), 0),
+        (Size(10**5, 100, 10**6, 120), True, (16, 10008), 16 * 512 * 100),
+        (Size(1, 2, 2, 16), False, (1, 16), 512 * 2),
+        (Size(0, 2, 0, 0), False, (1, 16), 0),
+        (Size(0, 2, 0, 0), True, (1, 16), 512 * 2),
+        (Size(3, 0, 0, 0), True, (1, 8), 0),
     ],
 )
-def test_memory_of_a_hessian_is_a_panel_of_thick_rows_and_a_few_triangles(size, partials, panel):
-    made = hessian_memory(size)
+def test_memory_of_a_hessian_is_a_panel_of_thick_rows_and_a_few_triangles(
+    size, dense, partials, panel
+):
+    made = hessian_memory(size, dense)
     assert made.partials.shape == partials
     assert made.panel.shape == (panel,)
     assert made.panel.dtype == np.float64
-    assert hessian_memory(size, np.float32).panel.dtype == np.float32
+    assert hessian_memory(size, dense, np.float32).panel.dtype == np.float32
 
 
 @pytest.mark.parametrize(
@@ -489,7 +493,7 @@ def test_triangles_are_added_and_mirrored(n_chunks, keep):
 @pytest.mark.parametrize(("cells", "spread"), [(3, False), (4, True)])
 def test_sparse_rows_are_spread_out_from_a_third_full_on(cells, spread):
     size = Size(6, 10, 6 * cells, 12 * cells)
-    assert bool(hessian_memory(size).panel.size) is spread
+    assert bool(hessian_memory(size, False).panel.size) is spread
 
 
 def test_rows_of_a_segment_are_multiplied_together():

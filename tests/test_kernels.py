@@ -17,6 +17,7 @@ from nesvm_jit.kernels.hessian import _hessian, hessian_memory
 from nesvm_jit.kernels.loss import RowData
 from nesvm_jit.kernels.sums import row_partials
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.matrix import Csr
 from nesvm_jit.matrix.rows import size_of
 from scipy.sparse import csr_matrix
 
@@ -194,7 +195,7 @@ def test_hessian(kind, threads):
     M, H = as_matrix(X), np.zeros((X.shape[1], X.shape[1]))
     with jit.one_blas_thread():
         size = size_of(M)
-        _hessian(M, d, hessian_memory(size, np.float32), False, H)
+        _hessian(M, d, hessian_memory(size, not isinstance(M, Csr), np.float32), False, H)
     expect = oracle.hessian(X, d)
     np.testing.assert_allclose(H, expect, rtol=1e-4, atol=1e-5 * np.abs(expect).max())
     diagonal = np.diagonal(oracle.hessian(X, d))

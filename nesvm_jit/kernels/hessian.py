@@ -14,7 +14,7 @@ from ..jit import (
     partial_sums,
     types,
 )
-from ..matrix.matrix import row_axpy, row_dot, row_load, shape
+from ..matrix.matrix import Csr, row_axpy, row_dot, row_load, shape
 from ..matrix.rows import Size
 from .sums import _collect, clear
 
@@ -33,12 +33,12 @@ class Memory(NamedTuple):
     panel: np.ndarray
 
 
-def hessian_memory(size: Size, dtype=np.float64) -> Memory:
+def hessian_memory(size: Size, dense: bool, dtype=np.float64) -> Memory:
     """Memory for `_hessian`, to be made once for matrices of about this size."""
     n, p = size.rows, size.cols
-    thick = THICK * size.cells * size.cells > float(n) * n * p * p
+    thick = dense or THICK * size.cells * size.cells > float(n) * n * p * p
     if thick:
-        chunks = max(1, min(MOST_SEGMENTS, -(-n // SEGMENT), SUM_CELLS // (p * p)))
+        chunks = max(1, min(MOST_SEGMENTS, -(-n // SEGMENT), SUM_CELLS // max(1, p * p)))
     else:  # adding up the partial sums of a chunk costs as much as p rows
         chunks = chunk_count(n, size.cells, 8 * p * p)
     return Memory(partial_sums(chunks, p * p), np.empty(chunks * SEGMENT * p * thick, dtype))
@@ -110,7 +110,8 @@ def _add_panels(X, d, memory):
     partials[:] = 0.0
     starts = range(0, p, TILE)
     corners = [(i, j) for i in starts for j in starts if j <= i]
-    tiles = np.array([(s, *corner) for s in range(len(partials)) for corner in corners], np.int64)
+    tiles = [(s, *corner) for s in range(len(partials)) for corner in corners]
+    tiles = np.array(tiles, np.int64).reshape(-1, 3)
     active, at_once = np.flatnonzero(d), len(partials) * SEGMENT
     for first in range(0, len(active), at_once):
         rows = active[first : first + at_once]
@@ -143,7 +144,7 @@ def _hessian(X, d, memory, keep, H):
     Thick rows are multiplied in the precision of the panel, segments of 512 rows are added up in
     float64.
     """
-    if memory.panel.size:
+    if memory.panel.size or not isinstance(X, Csr):
         _add_panels(X, d, memory)
     else:
         _scatter_rows(len(memory.partials), X, d, memory.partials)

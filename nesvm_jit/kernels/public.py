@@ -8,7 +8,7 @@ import numpy as np
 from ..errors import InputError
 from ..jit import chunk_count, one_blas_thread
 from ..matrix.checks import as_matrix, as_number, as_precision, as_vector, output
-from ..matrix.matrix import shape
+from ..matrix.matrix import Csr, shape
 from ..matrix.rows import size_of
 from ..settings import whole_number
 from .gram import KERNELS, Spec, _gram, centre_of, reach_of, squares_of, tile_starts, tiling
@@ -163,7 +163,7 @@ def hessian(X, d, out=None):
     H = output("out", out, (p, p))
     with one_blas_thread():
         size = size_of(X)
-        _hessian(X, _as_curvature(d, n), hessian_memory(size), False, H)
+        _hessian(X, _as_curvature(d, n), hessian_memory(size, not isinstance(X, Csr)), False, H)
     return H
 
 

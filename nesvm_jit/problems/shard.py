@@ -21,7 +21,7 @@ from ..kernels.line_search import Margins, _slope, _step, line_partials
 from ..kernels.loss import HINGE, RowData, true_loss
 from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import _sweep, sweep_workspace
-from ..matrix.matrix import Matrix
+from ..matrix.matrix import Csr, Matrix
 from ..models.base import Model
 from .blocks import Blocks, Resident, block_size
 from .sums import Curvature, Facts, Sums
@@ -240,13 +240,14 @@ class Shard:
     def hessian(self, dtype: type) -> Curvature:
         """Σ d_i x_i x_iᵀ, rows multiplied in this precision."""
         p = self.n_features
-        if dtype not in self._hessian_memory:
-            self._hessian_memory[dtype] = hessian_memory(self._block, dtype)
         H = np.zeros((p, p)) if self._H is None else self._H
         self._H = H
         column = np.zeros(p) if self.bias else None
         for k, (X, at, _, _) in enumerate(self._blocks()):
             d = self._walk.curvature[at]
+            if dtype not in self._hessian_memory:
+                dense = not isinstance(X, Csr)
+                self._hessian_memory[dtype] = hessian_memory(self._block, dense, dtype)
             _hessian(X, d, self._hessian_memory[dtype], k > 0, H)
             if column is not None:
                 _accumulate(X, d, self._work.partials, column, k > 0)
