@@ -120,7 +120,7 @@ def pass_pairs(X, w, y, u):
 def projection_pairs(n):
     """The projections of vectors of length n."""
     r, s, u = np.random.default_rng(3).standard_normal(n), np.ones(n), np.zeros(n)
-    chunks = chunk_count(n, n)
+    chunks = chunk_count(n, 4 * n)
     return [
         Pair(
             "project_hinge",

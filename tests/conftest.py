@@ -73,7 +73,7 @@ def small_chunks(monkeypatch):
     data."""
     from nesvm_jit import jit
 
-    monkeypatch.setattr(jit.chunks, "CHUNK_CELLS", 8)
+    monkeypatch.setattr(jit.chunks, "CHUNK_WORK", 8)
 
 
 @pytest.fixture

@@ -31,7 +31,8 @@ import numpy as np
 import nesvm_jit
 from nesvm_jit import kernels
 rng = np.random.default_rng(0)
-X, y, w = rng.standard_normal((3000, 20)), rng.choice([-1.0, 1.0], 3000), rng.standard_normal(20)
+n = 30_000
+X, y, w = rng.standard_normal((n, 20)), rng.choice([-1.0, 1.0], n), rng.standard_normal(20)
 def digest():
     s = kernels.sweep(X, y, w)
     return hashlib.sha256(s.u.tobytes() + s.ascent.tobytes() + repr(s.loss).encode()).hexdigest()

@@ -6,18 +6,18 @@ import numpy as np
 from .policy import helper
 
 MOST_CHUNKS = 64
-CHUNK_CELLS = 1 << 13  # numbers that a chunk reads at least: some 10 µs, what a second thread costs
+CHUNK_WORK = 1 << 16  # numbers that a chunk reads at least: 10 µs, what it takes to wake a thread
 SUM_CELLS = 1 << 20  # the partial sums of all chunks together stay below 8 MB of float64 ...
 SERIAL_CELLS = 1 << 26  # ... or there are two chunks; partial sums above 512 MB each leave one
 
 
-def chunk_count(n_rows: int, n_cells: int, n_sums: int = 0) -> int:
-    """How many chunks a pass over `n_rows` rows of `n_cells` numbers in all is cut into when each
-    chunk has `n_sums` partial sums: never a matter of threads."""
+def chunk_count(n_rows: int, work: int, n_sums: int = 0) -> int:
+    """How many chunks a pass over `n_rows` rows is cut into that takes as long as reading `work`
+    numbers in order, when each chunk has `n_sums` partial sums: never a matter of threads."""
     if n_sums > SERIAL_CELLS:
         return 1
     by_memory = max(2, SUM_CELLS // max(n_sums, 1))
-    return max(1, min(MOST_CHUNKS, n_rows, n_cells // CHUNK_CELLS, by_memory))
+    return max(1, min(MOST_CHUNKS, n_rows, work // CHUNK_WORK, by_memory))
 
 
 @helper

@@ -40,7 +40,7 @@ def hessian_memory(size: Size, dense: bool, dtype=np.float64) -> Memory:
     if thick:
         chunks = max(1, min(MOST_SEGMENTS, -(-n // SEGMENT), SUM_CELLS // max(1, p * p)))
     else:  # adding up the partial sums of a chunk costs as much as p rows
-        chunks = chunk_count(n, size.cells, 8 * p * p)
+        chunks = chunk_count(n, size.work, 8 * p * p)
     return Memory(partial_sums(chunks, p * p), np.empty(chunks * SEGMENT * p * thick, dtype))
 
 
@@ -69,17 +69,18 @@ def _scatter_rows(k, n_chunks, X, d, partials):
 
 @kernel
 def _load_panel(k, n_chunks, X, rows, d, panel):
-    """The k-th few rows of a panel, times √d, column by column within their segment."""
+    """Rows of a panel, times √d, column by column within their segment, a few at a time."""
     _, p = shape(X)
-    lo, hi = k * LOADED, min(len(rows), (k + 1) * LOADED)
-    columns = segment(panel, lo // SEGMENT, len(rows), p)
-    loaded = np.empty((hi - lo, p), panel.dtype)
-    for s in range(lo, hi):
-        row_load(X, rows[s], panel.dtype.type(np.sqrt(d[rows[s]])), loaded[s - lo])
-    first = lo % SEGMENT
-    for j in range(p):
-        for s in range(hi - lo):
-            columns[j, first + s] = loaded[s, j]
+    loaded = np.empty((LOADED, p), panel.dtype)
+    first, last = chunk_bounds((len(rows) + LOADED - 1) // LOADED, n_chunks, k)
+    for few in range(first, last):
+        lo, hi = few * LOADED, min(len(rows), (few + 1) * LOADED)
+        for s in range(lo, hi):
+            row_load(X, rows[s], panel.dtype.type(np.sqrt(d[rows[s]])), loaded[s - lo])
+        columns = segment(panel, lo // SEGMENT, len(rows), p)
+        for j in range(p):
+            for s in range(lo, hi):
+                columns[j, s % SEGMENT] = loaded[s - lo, j]
 
 
 @kernel
@@ -115,7 +116,7 @@ def _add_panels(X, d, memory):
     active, at_once = np.flatnonzero(d), len(partials) * SEGMENT
     for first in range(0, len(active), at_once):
         rows = active[first : first + at_once]
-        _load_panel(-(-len(rows) // LOADED), X, rows, d, panel)
+        _load_panel(chunk_count(-(-len(rows) // LOADED), 4 * len(rows) * p), X, rows, d, panel)
         n_tiles = -(-len(rows) // SEGMENT) * len(corners)
         _multiply_tiles(n_tiles, panel, len(rows), tiles, p, partials)
 

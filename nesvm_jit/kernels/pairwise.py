@@ -168,5 +168,5 @@ def _block_rows(k, n_chunks, K, slots, targets, columns, out):
 
 def _block(K, slots, targets, columns, out):
     """out[targets_s, t] = K[slots_s, columns_t]."""
-    chunks = chunk_count(len(slots), len(slots) * len(columns))
+    chunks = chunk_count(len(slots), 4 * len(slots) * len(columns))
     _block_rows(chunks, K, slots, targets, columns, out)

@@ -73,7 +73,7 @@ def project_hinge(r, s=1.0, mu=1.0, out=None):
     require_scale("s", s)
     require_scale("mu", mu)
     u = output("out", out, (len(r),))
-    _project_hinge(chunk_count(len(r), len(r)), r, s, mu, u)
+    _project_hinge(chunk_count(len(r), 4 * len(r)), r, s, mu, u)
     return u
 
 
@@ -83,7 +83,7 @@ def project_l1(w, mu=1.0, out=None):
     mu = as_number("mu", mu)
     require_scale("mu", mu)
     u = output("out", out, (len(w),))
-    _project_l1(chunk_count(len(w), len(w)), w, mu, u)
+    _project_l1(chunk_count(len(w), 4 * len(w)), w, mu, u)
     return u
 
 
@@ -199,7 +199,12 @@ def slope(f, m, y, t=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge"):
     m = as_vector("m", m, n)
     margins = Margins(1.0 / data.s, f, m, np.zeros(n), np.zeros(0), np.zeros(0))
     first, second = _slope(
-        data, margins, mu, loss_code(loss), as_number("t", t), line_partials(chunk_count(n, n, 2))
+        data,
+        margins,
+        mu,
+        loss_code(loss),
+        as_number("t", t),
+        line_partials(chunk_count(n, 8 * n, 2)),
     )
     return first, second
 

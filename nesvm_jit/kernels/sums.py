@@ -38,14 +38,14 @@ def _collect(partials, keep, out):
 def row_partials(size: Size) -> np.ndarray:
     """Memory for the partial sums of Σ a_i x_i; solvers make it once."""
     p = size.cols
-    n_chunks = chunk_count(size.rows, size.cells, p)
+    n_chunks = chunk_count(size.rows, size.work, p)
     return partial_sums(min(n_chunks, max(2, size.cells // (CELLS_PER_SUM * max(p, 1)))), p)
 
 
 def row_chunks(X) -> int:
     """How many chunks a pass over the rows of X is cut into that adds nothing up."""
     size = size_of(X)
-    return chunk_count(size.rows, size.cells)
+    return chunk_count(size.rows, size.work)
 
 
 @kernel

@@ -18,6 +18,12 @@ class Size(NamedTuple):
     cells: int
     row_bytes: int
 
+    @property
+    def work(self) -> int:
+        """What a pass over the rows takes, in numbers read in order: entries of compressed rows,
+        each with its column, take as long as four."""
+        return self.cells if self.cells >= self.rows * self.cols else 4 * self.cells
+
 
 def size_of(X: Matrix) -> Size:
     """The size of X, which may be a slice of rows."""

@@ -59,7 +59,7 @@ class Shard:
         self._y, self._c, self._s = y, c, np.empty(self.n_rows)
         self._bounds, self._block = data.bounds, block_size(data)
         self._work = sweep_workspace(self._block)
-        self._chunks = chunk_count(self._block.rows, self._block.cells)
+        self._chunks = chunk_count(self._block.rows, self._block.work)
         self._views: list[View] | None = None
         self._u: np.ndarray | None = None
         self._memory: Memory | None = None
