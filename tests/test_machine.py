@@ -14,13 +14,13 @@ from nesvm_jit import InputError, cross_validate, load_model, train
 from nesvm_jit.binary.solve import solve_checked
 from nesvm_jit.machine import folds
 from nesvm_jit.machine.multiclass import class_order
+from nesvm_jit.settings import MODELS
 from scipy.sparse import csr_matrix
 
 from . import oracle
 from .data import corners
 from .optima import objective, optimum
 
-MODELS = ("csvm", "lpsvm", "lssvm")
 GAMMA, COEF0, DEGREE = 0.2, 1.0, 2
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 OPTIONS = {"gamma": GAMMA, "coef0": COEF0, "degree": DEGREE}
