@@ -20,11 +20,14 @@ MODELS = ("csvm", "lpsvm", "lssvm")
 HALF_SQUARE = ("csvm", "lssvm")
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
+# Those with one smoothing throughout, which is `mu`; all others start at `mu_start`.
+ONE_SMOOTHING = ("nesvm",)
 # Those that work on β of f = Kβ + b; a new engine of linear problems is not one of them.
 KERNEL_SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 MULTICLASS = ("ovo", "ovr")
 LIPSCHITZ = ("paper", "tight")
 SCHEDULES = ("paper", "geometric", "gap")
+SCORES = ("accuracy", "balanced_accuracy", "f1", "auc")
 STATUSES = ("interrupted", "time_limit", "iteration_limit", "converged")  # the worst first
 
 

@@ -35,7 +35,7 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS
 from nesvm_jit.problems import blocks
 from nesvm_jit.problems.shard import Shard
-from nesvm_jit.settings import Settings
+from nesvm_jit.settings import HALF_SQUARE, SOLVERS, Settings
 from nesvm_jit.solvers import auto, newton
 from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.driver import always, drive
@@ -46,7 +46,6 @@ from tests.compare import same_machine, same_solution
 from tests.data import first_against_rest, sparse_scores
 
 OFTEN = 1e-9  # seconds
-ENGINES = ("nesvm", "homotopy", "newton", "coordinate", "auto")
 HARD = {"tol": 1e-7, "max_iter": 120}
 
 
@@ -103,7 +102,7 @@ def resumed(fit, file, callback, **options):
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 @pytest.mark.parametrize(
     ("solver", "model"),
-    [p for p in product(ENGINES, ("csvm", "lpsvm", "lssvm")) if p != ("coordinate", "lpsvm")],
+    [(s, m) for s, m in product(SOLVERS, MODELS) if s != "coordinate" or m in HALF_SQUARE],
 )
 def test_the_same_bits_wherever_it_was_stopped(tmp_path, solver, model, bias):
     X, y = binary()
@@ -168,7 +167,7 @@ def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
 def test_newton_by_conjugate_gradients(tmp_path, monkeypatch):
     monkeypatch.setattr(newton, "linear_direction", partial(direction, widest=4))
     X, y = binary()
-    for model in ("csvm", "lpsvm", "lssvm"):
+    for model in MODELS:
 
         def fit(model=model, **more):
             return solve(X, y, model=model, solver="newton", tol=1e-5, **more)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 
 import pytest
+from nesvm_jit.settings import MODELS
 
 from .commands import contents, done, folder_with, refused
 from .data import blobs
@@ -29,7 +30,7 @@ here = folder_with(two=blobs())
         (["-c", "much"], "'much' is not a valid float"),
         (["-c", "1,5"], "'1,5' is not a valid float"),
         (["-e", "-1"], "tol must be zero or positive"),
-        (["-s", "3"], "'3' is not one of 'csvm', 'lpsvm', 'lssvm'"),
+        (["-s", "3"], f"'3' is not one of {str(MODELS)[1:-1]}"),
         (["-t", "3"], "'3' is not one of 'linear', 'poly', 'rbf', 'precomputed'"),
         (["-t", "rbf", "-g", "0"], "gamma must be positive, got 0"),
         (["-t", "rbf", "-g", "-1"], "gamma must be positive, got -1"),

@@ -10,22 +10,29 @@ import pytest
 from nesvm_jit import cli
 from nesvm_jit.cli import checkpoints, cluster, options, outputs
 from nesvm_jit.errors import NesvmError
+from nesvm_jit.settings import KERNELS, MODELS, SCORES, SOLVERS
 
 from .commands import command, data_file, done
 from .made_up import found, machine
 
+
+def one_of(names):
+    """A choice as Click shows it."""
+    return f"[{'|'.join(names)}]"
+
+
 TAKES = {
-    **{"model": "[csvm|lpsvm|lssvm]", "kernel": "[linear|poly|rbf|precomputed]"},
+    **{"model": one_of(MODELS), "kernel": one_of(KERNELS)},
     **{"degree": "INTEGER", "coef0": "FLOAT", "cache_mb": "FLOAT", "approx": "[nystroem]"},
     **{"landmarks": "M", "gamma": "FLOAT|SCALE", "C": "FLOAT", "liblinear_bias": "FLOAT"},
     **{"weights": "LABEL WEIGHT", "multiclass": "[ovo|ovr]", "probability": "INTEGER RANGE"},
-    **{"solver": "[auto|nesvm|homotopy|newton|coordinate]", "tol": "FLOAT", "mu": "FLOAT"},
+    **{"solver": one_of(SOLVERS), "tol": "FLOAT", "mu": "FLOAT"},
     **{"mu_start": "FLOAT", "mu_end": "FLOAT", "epsilon": "FLOAT", "lipschitz": "[paper|tight]"},
     **{"max_iter": "INTEGER RANGE", "time_limit": "S", "warm_start": "MODEL"},
     **{"seed": "INTEGER RANGE", "checkpoint": "FILE", "checkpoint_every": "S", "folds": "N"},
     **{"features": "N", "dask": "ADDRESS", "workers": "N", "output": "MODEL", "plot": "FILE"},
     **{"html": "FILE", "trace": "FILE", "threads": "INTEGER RANGE", "costs": "GRID"},
-    **{"gammas": "GRID", "repeats": "N", "scoring": "[accuracy|balanced_accuracy|f1|auc]"},
+    **{"gammas": "GRID", "repeats": "N", "scoring": one_of(SCORES)},
     **{"rule": "[best|one-se]", "test_file": "FILE"},
 }
 FLAGS = {

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from nesvm_jit import InputError, NesvmError, convert, solve, train, write_libsvm
+from nesvm_jit.settings import MODELS, SOLVERS
 from scipy.sparse import vstack
 
 from tests.commands import command
@@ -43,8 +44,8 @@ def text(path, X, y):
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-@pytest.mark.parametrize("solver", ["nesvm", "homotopy", "newton"])
-@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+@pytest.mark.parametrize("solver", [s for s in SOLVERS if s not in ("auto", "coordinate")])
+@pytest.mark.parametrize("model", MODELS)
 def test_the_result_of_one_process(client, tmp_path, model, solver, bias):
     X, y = binary()
     options = {"model": model, "solver": solver, "bias": bias, "max_iter": 200}

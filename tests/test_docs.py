@@ -7,7 +7,10 @@ import re
 import pytest
 from bench.sessions import DOCS, PAGES, alike, play
 from nesvm_jit import kernels
+from nesvm_jit import path as path_along_costs
 from nesvm_jit.cli import command
+from nesvm_jit.files.model import text as model_text
+from nesvm_jit.settings import MODELS, SCORES, SOLVERS
 
 from tests.commands import done
 from tests.test_layers import ROOMS
@@ -163,6 +166,59 @@ def test_the_rooms_of_the_design_are_those_that_imports_are_checked_by():
         r"^\| `([a-z_]*)(?:/|\.py)` \|", (DOCS / "design.md").read_text(), re.MULTILINE
     )
     assert rows == list(reversed(ROOMS))
+
+
+def row_of(page, section, name):
+    """The row of a table whose first cell begins with this name."""
+    (row,) = re.findall(rf"^\| `{name}`.*$", sections(DOCS / page)[section], re.MULTILINE)
+    return row
+
+
+def room_of(name):
+    """The row of a room in the table of the design."""
+    (row,) = re.findall(rf"^\| `{name}/` \|.*$", (DOCS / "design.md").read_text(), re.MULTILINE)
+    return row
+
+
+def docstring_of(name):
+    """What the estimator says of a parameter."""
+    from nesvm_jit import NESVC
+
+    (said,) = re.findall(rf"^ *{name} : (.*)$", inspect.getdoc(NESVC), re.MULTILINE)
+    return said
+
+
+def line_on_model(text):
+    """The line on the model in a description of our own format of model files."""
+    (said,) = re.findall(r"^    model (.*)$", text, re.MULTILINE)
+    return said
+
+
+# Where names are listed: which names, and the text that has to hold them.
+LISTS = {
+    "formulas": (MODELS, lambda: (DOCS / "solvers.md").read_text().split("## Which engine")[0]),
+    "engines of models": (MODELS, lambda: sections(DOCS / "solvers.md")["Which engine"]),
+    "model files": (MODELS, lambda: line_on_model((DOCS / "models.md").read_text())),
+    "writer of model files": (MODELS, lambda: line_on_model(inspect.getdoc(model_text))),
+    "model of Settings": (MODELS, lambda: row_of("api.md", "Settings", "model")),
+    "model of NESVC": (MODELS, lambda: docstring_of("model")),
+    "--model": (MODELS, lambda: row_of("cli.md", "train", "-s")),
+    "models of the design": (MODELS, lambda: room_of("models")),
+    "engines": (SOLVERS, lambda: sections(DOCS / "solvers.md")["Which engine"]),
+    "solver of Settings": (SOLVERS, lambda: row_of("api.md", "Settings", "solver")),
+    "solver of NESVC": (SOLVERS, lambda: docstring_of("solver")),
+    "solvers of the design": (SOLVERS, lambda: room_of("solvers")),
+    "scoring of path": (SCORES, lambda: sections(DOCS / "api.md")["path"]),
+    "docstring of path": (SCORES, lambda: inspect.getdoc(path_along_costs)),
+    "table of a path": (SCORES, lambda: row_of("api.md", "PathResult", "table")),
+}
+
+
+@pytest.mark.parametrize("place", LISTS)
+def test_lists_of_models_solvers_and_scores_are_complete(place):
+    names, said = LISTS[place]
+    text = said()
+    assert [name for name in names if not re.search(rf"\b{name}\b", text)] == []
 
 
 @pytest.mark.parametrize("page", ["CONTRIBUTING.md", "CHANGELOG.md", "docs/design.md"])

@@ -14,13 +14,13 @@ from nesvm_jit import InputError, cross_validate, load_model, train
 from nesvm_jit.binary.solve import solve_checked
 from nesvm_jit.machine import folds
 from nesvm_jit.machine.multiclass import class_order
+from nesvm_jit.settings import HALF_SQUARE, MODELS
 from scipy.sparse import csr_matrix
 
 from . import oracle
 from .data import corners
 from .optima import objective, optimum
 
-MODELS = ("csvm", "lpsvm", "lssvm")
 GAMMA, COEF0, DEGREE = 0.2, 1.0, 2
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 OPTIONS = {"gamma": GAMMA, "coef0": COEF0, "degree": DEGREE}
@@ -65,11 +65,12 @@ def binary_problems(y, classes, multiclass):
 
 
 def best(model, kernel, X, sign, c):
-    """The optimum by a solver that is not ours: K = ΦΦᵀ makes Φ the features of a linear one."""
+    """The optimum by a solver that is not ours: K = ΦΦᵀ makes Φ the features of a linear one. Where
+    the penalty is not ½‖w‖², they are the columns of K."""
     if kernel == "linear":
         return optimum(model, X, sign, c, True)
     K = gram(X, X, kernel)
-    if model == "lpsvm":
+    if model not in HALF_SQUARE:
         return optimum(model, K, sign, c, True)
     values, vectors = np.linalg.eigh(K)
     return optimum(model, vectors * np.sqrt(np.maximum(values, 0.0)), sign, c, True)
@@ -81,9 +82,11 @@ def attained(m, model, kernel, X, rows, sign, c, number):
     if kernel == "linear":
         return objective(model, X[rows], sign, c, m.record.weights[:, number], b)
     beta = expansion(m, len(X))[rows, number]
-    f = gram(X[rows], X[rows], kernel) @ beta
-    r = 1 - sign * (f + b)
-    penalty = np.abs(beta).sum() if model == "lpsvm" else 0.5 * beta @ f
+    K = gram(X[rows], X[rows], kernel)
+    if model not in HALF_SQUARE:
+        return objective(model, K, sign, c, beta, b)
+    f = K @ beta
+    r, penalty = 1 - sign * (f + b), 0.5 * beta @ f
     return penalty + np.sum(c * (r**2 if model == "lssvm" else np.maximum(0, r)))
 
 

@@ -23,6 +23,7 @@ from nesvm_jit.files.model import reader as model_reader
 from nesvm_jit.files.model import rows as model_rows
 from nesvm_jit.files.model.record import ModelRecord, n_problems, pairs_of_classes
 from nesvm_jit.files.model.text import format_of, read_model, write_model
+from nesvm_jit.settings import MODELS
 from scipy.sparse import csr_matrix
 
 from .compare import same_record
@@ -119,7 +120,7 @@ def records(draw):
     common = {
         "classes": np.array(classes),
         "multiclass": multiclass,
-        "model": draw(st.sampled_from(("csvm", "lpsvm", "lssvm"))),
+        "model": draw(st.sampled_from(MODELS)),
         "gamma": abs(draw(numbers)),
         "coef0": draw(numbers),
         "degree": draw(st.integers(0, 9)),
@@ -333,7 +334,7 @@ def test_standard_streams_and_no_compiler():
 @pytest.mark.parametrize(
     ("make", "change", "message"),
     [
-        (linear, {"model": "svm"}, "model must be one of csvm, lpsvm, lssvm, got 'svm'"),
+        (linear, {"model": "svm"}, f"model must be one of {', '.join(MODELS)}, got 'svm'"),
         (linear, {"degree": -1}, "degree must be a whole number from 0"),
         (linear, {"gamma": -1.0}, "gamma must be at least 0, got -1.0"),
         (linear, {"coef0": float("nan")}, "coef0 must be finite"),
@@ -477,7 +478,7 @@ WRONG = [
     (SERIAL, b"0:1", b"1:1", "index must be from 0 to 0, got 1"),
     (SERIAL, b"0:1", b"0:1 1:5", ":9: one cell 0:serial is required, got 2"),
     (OWN, b"nesvm_jit 1", b"nesvm_jit 2", ":1: nesvm_jit must be 1, got '2'"),
-    (OWN, b"model csvm", b"model svm", ":2: model must be one of csvm, lpsvm, lssvm"),
+    (OWN, b"model csvm", b"model svm", f":2: model must be one of {', '.join(MODELS)}"),
     (OWN, b"multiclass ovo", b"multiclass all", "multiclass must be one of ovo, ovr"),
     (OWN, b"kernel linear", b"kernel rbf", "weights belong to a linear kernel, got rbf"),
     (OWN, b"label 1 2 3", b"label 1 2 nan", "label must be a finite number, got 'nan'"),
@@ -689,7 +690,7 @@ def test_regression_and_one_class_models_of_liblinear_are_refused(liblinear, tmp
         read_model(path)
 
 
-@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("with_bias", [False, True])
 @pytest.mark.parametrize("k", [2, 4])
 def test_liblinear_predicts_with_our_models(liblinear, tmp_path, k, with_bias, model):

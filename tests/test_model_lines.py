@@ -15,11 +15,13 @@ from nesvm_jit.files.model.lines import Header, Lines, closing, is_number, shown
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.files.model.rows import number_rows, vector_rows
 from nesvm_jit.files.model.text import format_of, read_model, write_model
+from nesvm_jit.settings import MODELS
 from scipy.sparse import csr_matrix
 
 pytestmark = pytest.mark.pure
 
 INT = 2147483647
+NO_MODEL = f"model must be one of {', '.join(MODELS)}, got"
 
 
 def refusal(act, *args, kind=FormatError, **options):
@@ -37,6 +39,11 @@ def told(text):
     message = refusal(read, text)
     assert message.startswith("<file object>:")
     return message.removeprefix("<file object>:")
+
+
+def test_every_model_has_a_relative_in_liblinear():
+    assert {*model_text._SOLVER_OF} == {*MODELS}
+    assert {*model_text._SOLVER_OF.values()} <= {*model_reader.SOLVER_TYPES}
 
 
 def text_of(record):
@@ -500,7 +507,7 @@ def test_a_model_of_ours_is_read_field_by_field():
     [
         ({"nesvm_jit": "2"}, "1: nesvm_jit must be 1, got '2'"),
         ({"nesvm_jit": "01"}, "1: nesvm_jit must be 1, got '01'"),
-        ({"model": "svm"}, "2: model must be one of csvm, lpsvm, lssvm, got 'svm'"),
+        ({"model": "svm"}, f"2: {NO_MODEL} 'svm'"),
         ({"kernel": "x"},
          "3: kernel must be one of linear, poly, rbf, sigmoid, precomputed, got 'x'"),
         ({"degree": "-1"}, f"4: degree must be a whole number from 0 to {INT}, got '-1'"),
@@ -587,8 +594,8 @@ def test_header_lines_of_libsvm_hold_against_the_last_line():
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ({"model": "svm"}, "model must be one of csvm, lpsvm, lssvm, got 'svm'"),
-        ({"model": None}, "model must be one of csvm, lpsvm, lssvm, got None"),
+        ({"model": "svm"}, f"{NO_MODEL} 'svm'"),
+        ({"model": None}, f"{NO_MODEL} None"),
         ({"multiclass": "x" * 50}, f"multiclass must be one of ovo, ovr, got {'x' * 50!r:.40}"),
         ({"multiclass": "ovo"}, "multiclass must be ovr here, got ovo"),
         ({"n_features": -1}, "n_features must be a whole number from 0 to 4294967294, got -1"),

@@ -12,6 +12,7 @@ from nesvm_jit.files.model.record import (
     n_problems,
     pairs_of_classes,
 )
+from nesvm_jit.settings import MODELS
 from scipy.sparse import csr_matrix
 
 pytestmark = pytest.mark.pure
@@ -134,7 +135,7 @@ MINE = "support vectors need coefs, got weights"
     ("make", "change", "message"),
     [
         (linear, {"model": "x" * 70},
-         f"model must be one of csvm, lpsvm, lssvm, got {'x' * 70!r:.60}"),
+         f"model must be one of {', '.join(MODELS)}, got {'x' * 70!r:.60}"),
         (linear, {"kernel": None},
          "kernel must be one of linear, poly, rbf, sigmoid, precomputed, got None"),
         (linear, {"multiclass": "all"}, "multiclass must be one of ovo, ovr, got 'all'"),

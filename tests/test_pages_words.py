@@ -17,6 +17,7 @@ from nesvm_jit.pages import palette, words
 from nesvm_jit.pages.html import page, write_html
 from nesvm_jit.pages.paths import path_document
 from nesvm_jit.pages.trace import write_trace
+from nesvm_jit.settings import MODELS
 
 from .made_up import SECONDS, found, machine, problem
 
@@ -37,6 +38,11 @@ def run(**changes):
 
 
 # ---------------------------------------------------------------- a run
+
+
+def test_every_model_has_a_name_and_parts():
+    assert {*words.MODELS} == {*MODELS}
+    assert {*words.PARTS} == {*MODELS}
 
 
 @pytest.mark.parametrize(

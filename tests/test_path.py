@@ -7,7 +7,8 @@ import pytest
 from nesvm_jit import InputError, get_threads, path, set_threads, train
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.selection.grid import cost_grid, gamma_grid
-from nesvm_jit.selection.scores import SCORES, all_scores
+from nesvm_jit.selection.scores import all_scores
+from nesvm_jit.settings import MODELS, SCORES
 from scipy.sparse import csr_matrix
 
 from .data import blobs
@@ -108,7 +109,7 @@ def test_scores_without_a_class():
 
 
 @pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+@pytest.mark.parametrize("model", MODELS)
 def test_scores_are_those_of_machines_trained_without_the_fold(model, bias):
     X, y = blobs(TWO, n=150, seed=1)
     asked = {"model": model, "bias": bias, "tol": 1e-8, "seed": 3}

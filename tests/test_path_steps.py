@@ -32,7 +32,7 @@ from nesvm_jit.selection.path import _gammas, _test_rows, _weights
 from nesvm_jit.selection.result import Fit
 from nesvm_jit.selection.scores import all_scores
 from nesvm_jit.selection.search import Grid, Search, make_fit
-from nesvm_jit.settings import whole_number
+from nesvm_jit.settings import SCORES, whole_number
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -481,7 +481,7 @@ def test_kernel_rows_that_stay_are_for_the_largest_cost(monkeypatch):
         ({"probability": True}, "path takes no probability; use train with the C chosen"),
         ({"checkpoint": "a"}, "path takes no checkpoint; use state"),
         ({"repeats": 0}, "repeats must be a whole number from 1 to 1000, got 0"),
-        ({"scoring": "x"}, "scoring must be one of accuracy, balanced_accuracy, f1, auc, got 'x'"),
+        ({"scoring": "x"}, f"scoring must be one of {', '.join(SCORES)}, got 'x'"),
         ({"rule": "x"}, "rule must be one of best, one_se, got 'x'"),
         ({"test": (0, 0), "refit": False}, "test is for the machine that refit=True trains"),
         ({"test": (np.ones((2, 4)), [4, 2])}, "X of test must have 3 columns, got 4"),

@@ -102,8 +102,11 @@ def test_what_is_at_a_boundary_may_be_asked_for(asked):
     assert {name: getattr(got, name) for name in asked} == asked
 
 
-MODELS = "csvm, lpsvm, lssvm"
-SOLVERS = "auto, nesvm, homotopy, newton, coordinate"
+MODELS = ", ".join(table.MODELS)
+SOLVERS = ", ".join(table.SOLVERS)
+# where coordinate steps are not to be had
+OTHERS = ", ".join(s for s in table.SOLVERS if s != "coordinate")
+KERNEL_OTHERS = ", ".join(s for s in table.KERNEL_SOLVERS if s != "coordinate")
 NO_POLYNOMIAL = "such a polynomial is no kernel and nothing could be certified"
 
 
@@ -149,7 +152,7 @@ NO_POLYNOMIAL = "such a polynomial is no kernel and nothing could be certified"
         ),
         (
             {"solver": "coordinate", "model": "lpsvm"},
-            "solver must be one of auto, nesvm, homotopy, newton for lpsvm, got 'coordinate'",
+            f"solver must be one of {OTHERS} for lpsvm, got 'coordinate'",
         ),
         ({"kernel": "rbf", "gamma": "x"}, "gamma must be one of scale, auto, got 'x'"),
         (
@@ -158,13 +161,11 @@ NO_POLYNOMIAL = "such a polynomial is no kernel and nothing could be certified"
         ),
         (
             {"kernel": "rbf", "model": "lpsvm", "solver": "coordinate"},
-            "solver must be one of auto, nesvm, homotopy, newton for lpsvm with a kernel, "
-            "got 'coordinate'",
+            f"solver must be one of {OTHERS} for lpsvm with a kernel, got 'coordinate'",
         ),
         (
             {"kernel": "precomputed", "model": "lssvm", "solver": "coordinate"},
-            "solver must be one of auto, nesvm, homotopy, newton for lssvm with a kernel, "
-            "got 'coordinate'",
+            f"solver must be one of {KERNEL_OTHERS} for lssvm with a kernel, got 'coordinate'",
         ),
     ],
 )

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
 from nesvm_jit.problems import blocks
+from nesvm_jit.settings import MODELS, SOLVERS
 
 from tests.commands import done, refused
 from tests.compare import same_machine
 from tests.data import sparse_scores
 
-ENGINES = ("nesvm", "homotopy", "newton")
+ENGINES = [s for s in SOLVERS if s not in ("auto", "coordinate")]
 
 
 def same_bits(a, b):
@@ -25,7 +26,7 @@ def on_disk(tmp_path, X, y, **options):
 
 
 @pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
-@pytest.mark.parametrize("model", ["csvm", "lpsvm", "lssvm"])
+@pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("solver", ENGINES)
 def test_the_same_bits_as_in_memory(tmp_path, small_blocks, solver, model, bias):
     X, y = sparse_scores()

@@ -13,6 +13,7 @@ from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems import shard
 from nesvm_jit.problems.evaluation import Evaluation
 from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
+from nesvm_jit.settings import SOLVERS
 from scipy.sparse import csr_matrix
 
 from .data import ball, half_space, half_space_and_costs
@@ -342,7 +343,7 @@ def test_coordinate_steps_ended_by_a_limit_have_margins_and_a_bound(model, bias)
     assert s.objective == pytest.approx(objective(model, X, y, c, s.w, s.b))
 
 
-@pytest.mark.parametrize("solver", ["auto", "newton", "coordinate", "nesvm", "homotopy"])
+@pytest.mark.parametrize("solver", SOLVERS)
 @every_bias
 def test_an_interrupt_in_the_closing_passes_keeps_what_was_found(solver, bias, monkeypatch):
     X, y = ball()

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from ..settings import SCORES
 from . import fitting, options, outputs, words
 from .fitting import Clock, Request
 from .progress import Progress
@@ -48,7 +49,7 @@ ENDING = "ending; the same command will go on from here. Ctrl-C again to end at 
 )
 @click.option(
     "--scoring",
-    type=click.Choice(["accuracy", "balanced_accuracy", "f1", "auc"]),
+    type=click.Choice(SCORES),
     default="accuracy",
     show_default=True,
     help="Choose by this score; f1 and auc are of the larger of two labels, of more their mean.",

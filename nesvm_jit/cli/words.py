@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..settings import SCORES
+
 if TYPE_CHECKING:
     from ..selection.result import Choice, PathResult
 
@@ -219,8 +221,7 @@ def _described(result: "PathResult", choice: "Choice") -> str:
 
 def judged_line(facts: Facts) -> str:
     """The scores on a test file."""
-    names = ("accuracy", "balanced_accuracy", "f1", "auc")
-    scores = ", ".join(f"{name.replace('_', ' ')} = {facts[name]:.4f}" for name in names)
+    scores = ", ".join(f"{name.replace('_', ' ')} = {facts[name]:.4f}" for name in SCORES)
     return f"Test: {scores} ({facts['n_samples']} rows)"
 
 

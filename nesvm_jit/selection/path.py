@@ -17,10 +17,10 @@ from ..machine.machine import Machine
 from ..machine.train import train
 from ..matrix.checks import as_matrix, as_vector
 from ..matrix.matrix import Csr, Matrix, shape
-from ..settings import Settings, one_of, whole_number
+from ..settings import SCORES, Settings, one_of, whole_number
 from .grid import cost_grid, gamma_grid
 from .result import RULES, PathResult
-from .scores import SCORES, all_scores
+from .scores import all_scores
 from .search import Grid, Search
 
 COSTS = "1e-3:1e3:7"  # the seven of the paper

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from ..machine.machine import Machine
-from ..settings import STATUSES, Settings
-from .scores import SCORES
+from ..settings import SCORES, STATUSES, Settings
 
 RULES = ("best", "one_se")
 PHASES = ("read", "fits", "refit", "total")

@@ -4,13 +4,11 @@ import numpy as np
 
 from ..machine.multiclass import choose, ovo_decision
 
-SCORES = ("accuracy", "balanced_accuracy", "f1", "auc")
-
 
 def all_scores(
     truth: np.ndarray, scores: np.ndarray, classes: np.ndarray, multiclass: str
 ) -> dict[str, float]:
-    """The four scores of decision values, a column per sub-problem, for rows whose labels are
+    """All `SCORES` of decision values, a column per sub-problem, for rows whose labels are
     `truth`.
 
     Two classes: F1 and AUC of the larger label. More: means over classes, the AUC of each against

@@ -8,7 +8,7 @@ import numpy as np
 from ..models.base import Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.linear import LinearProblem
-from ..settings import Settings
+from ..settings import ONE_SMOOTHING, Settings
 from .run import scaled
 
 WARM_STEPS = 16  # smoothings that a warm start chooses from: the last is 4⁻¹⁵ ≈ 1e-9 of the first
@@ -18,8 +18,8 @@ FAR_OFF = 0.3
 
 
 def first_smoothing(settings: Settings) -> Smoothing:
-    """μ⁰ of the paper's algorithms: `mu` of nesvm, `mu_start` of homotopy and of all others."""
-    mu = settings.mu if settings.solver == "nesvm" else settings.mu_start
+    """μ⁰: `mu` of a solver that has one smoothing throughout, `mu_start` of all others."""
+    mu = settings.mu if settings.solver in ONE_SMOOTHING else settings.mu_start
     return Smoothing(mu, mu if settings.nu is None else settings.nu)
 
 
