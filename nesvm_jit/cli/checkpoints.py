@@ -38,8 +38,7 @@ def announced(checkpoint: str | None) -> Iterator[None]:
         outputs.print_notes([f"warning: {message}"])
 
     with warnings.catch_warnings():
-        if checkpoint is not None:
-            warnings.showwarning = show  # type: ignore[assignment]
+        warnings.showwarning = show  # type: ignore[assignment]
         try:
             yield
         except KeyboardInterrupt:

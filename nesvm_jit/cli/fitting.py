@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
+from ..signals import deferred, exit_status
 from . import checkpoints, options, outputs, words
 
 
@@ -88,7 +89,8 @@ def finish(asked: Request, target: str, machine: Any, clock: Clock, X: Any, y: A
     from ..machine import facts as report
 
     settings, checkpoint = asked.settings, asked.settings["checkpoint"]
-    outputs.save(machine, target)
+    with deferred():  # hours of training are not lost by a signal in the last second
+        outputs.save(machine, target)
     clock.stop("write")
     facts = report.training(machine, settings["solver"], clock.seconds())
     if checkpoint and facts["status"] == "converged":
@@ -105,4 +107,4 @@ def finish(asked: Request, target: str, machine: Any, clock: Clock, X: Any, y: A
     if asked.pages:
         outputs.write(asked.pages, machine, X, y, facts, asked.data[0])
     if facts["status"] == "interrupted":
-        sys.exit(130)
+        sys.exit(exit_status())
