@@ -35,8 +35,8 @@ def linear_problem(
 ) -> tuple[LinearProblem, np.ndarray | None]:
     """The problem on rows in memory, and the features in it: one that no row has weighs nothing
     and is left out. None says that all are there."""
+    require_memory(shape(X)[1])  # w has all of them in the end, as on workers
     (narrow,), kept = narrowed(X)
-    require_memory(shape(narrow)[1])
     return problem_in_memory(narrow, y, c, MODELS[settings.model](), settings.bias), kept
 
 

@@ -59,12 +59,16 @@ def read(asked: Request, features: int | None, in_memory: list[str]) -> tuple[An
     """Rows and labels of the first file, with a hint where they are badly scaled; an on-disk
     matrix without labels where rows stay on disk. `in_memory` are options that then are refused."""
     from ..files.training import read_training
+    from ..machine.estimate import MANY, estimate_training
     from ..machine.facts import uneven_features
 
     kernel = asked.settings["kernel"]
     X, y = read_training(asked.data[0], kernel, features, asked.float32, asked.stream)
     if y is None and in_memory:
         refuse_rows_elsewhere(in_memory[0])
+    if not asked.silent and y is not None:
+        found = estimate_training(X, y, kernel, asked.settings["multiclass"])
+        outputs.print_notes([words.many_problems(found)] if found.problems >= MANY else [])
     if not asked.silent and y is not None and kernel != "precomputed":
         uneven = uneven_features(X)
         outputs.print_notes([words.scaling_hint(*uneven)] if uneven else [])
