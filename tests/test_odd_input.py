@@ -22,8 +22,8 @@ def test_a_pipe_in_a_matrix_is_not_waited_for(here, name):
     convert("two", "m")
     (here / "m" / name).unlink()
     os.mkfifo(here / "m" / name)
-    line = f"nesvm-jit: {os.path.join('m', name)}: cannot be read: a regular file is required, it is a pipe\n"
-    assert command("info", "m") == (1, "", line)
+    why = "cannot be read: a regular file is required, it is a pipe"
+    assert command("info", "m") == (1, "", f"nesvm-jit: {os.path.join('m', name)}: {why}\n")
     (here / "m" / "header.json").unlink()
     os.mkfifo(here / "m" / "header.json")
     with pytest.raises(FormatError, match="a regular file is required"):
