@@ -31,7 +31,8 @@ RUNS = {
 
 def run(name, file, resume, callback=None):
     """Ends after a few hundred rounds at the latest."""
-    options = {"tol": 1e-6, "max_iter": 300, "checkpoint_every": 1e-9, "callback": callback}
+    often = 60.0 if resume else 1e-9
+    options = {"tol": 1e-6, "max_iter": 300, "checkpoint_every": often, "callback": callback}
     return RUNS[name](checkpoint=file, resume=resume, **options)
 
 
