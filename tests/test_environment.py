@@ -61,7 +61,11 @@ def test_a_layer_that_cannot_be_loaded_is_refused(clean):
     def fail(name):
         raise ImportError(f"no {name}")
 
+    def missing(name):
+        raise environment.metadata.PackageNotFoundError(name)
+
     clean.setattr(environment.importlib, "import_module", fail)
+    clean.setattr(environment.metadata, "version", missing)
     for layer, library in {"tbb": "tbbpool", "safe": "tbbpool", "OMP": "omppool"}.items():
         clean.setenv("NUMBA_THREADING_LAYER", layer)
         with pytest.raises(InputError) as e:
@@ -71,6 +75,9 @@ def test_a_layer_that_cannot_be_loaded_is_refused(clean):
             f"no numba.np.ufunc.{library}"
         )
     clean.setenv("NUMBA_THREADING_LAYER", "workqueue")
+    assert environment.require_threading_layer() is None
+    clean.setattr(environment.metadata, "version", lambda name: "2022.0")
+    clean.setenv("NUMBA_THREADING_LAYER", "tbb")
     assert environment.require_threading_layer() is None
 
 

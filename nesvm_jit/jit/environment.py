@@ -3,6 +3,7 @@ is imported, and refused in one line."""
 
 import importlib
 import os
+from importlib import metadata
 
 from ..errors import InputError
 
@@ -36,6 +37,16 @@ def require_threading_layer() -> None:
         try:
             importlib.import_module(f"numba.np.ufunc.{LIBRARIES[layer]}")
         except ImportError as e:
+            if LIBRARIES[layer] == "tbbpool" and _has_tbb():
+                return  # its library is loaded before the first kernel runs
             raise InputError(
                 f"NUMBA_THREADING_LAYER={layer} needs a library that cannot be loaded here: {e}"
             ) from None
+
+
+def _has_tbb() -> bool:
+    """Whether the package tbb is installed, whose library the loader does not find by itself."""
+    try:
+        return bool(metadata.version("tbb"))
+    except metadata.PackageNotFoundError:
+        return False
