@@ -18,6 +18,12 @@ JUNK = [
     *(np.zeros(3), np.zeros((2, 2)), np.zeros(60, dtype=np.int32), np.zeros(0)),
     *(np.array(["x"]), np.full(60, 10**9)),
 ]
+
+
+def search(file, callback=None):
+    return path(X, LABELS, "0.1:10:3", None, 3, state=file, callback=callback, tol=1e-6)
+
+
 RUNS = {
     **{
         f"solve by {name}": lambda name=name, **given: solve(X, Y, solver=name, C=10.0, **given)
@@ -25,7 +31,7 @@ RUNS = {
     },
     "a class of three": lambda **given: train(X, LABELS, solver="homotopy", **given),
     "pairs": lambda **given: train(X, LABELS, kernel="rbf", **given),
-    "path": lambda **given: path(X, LABELS, "0.1:10:3", None, 3, state=given["checkpoint"]),
+    "path": lambda **given: search(given["checkpoint"]),
 }
 
 
@@ -52,7 +58,7 @@ def interrupted(name, file):
             return kept[-1] >= 12
 
         with pytest.raises(KeyboardInterrupt):
-            path(X, LABELS, "0.1:10:3", None, 3, state=file, callback=give_up, tol=1e-6)
+            search(file, give_up)
     else:
         run(name, file, False, stop)
     return read_snapshot(file)

@@ -218,4 +218,9 @@ def resume_if_same(
 
 def _is_of(path: str, fingerprint: dict[str, Any]) -> bool:
     facts = read_snapshot(path)
-    return isinstance(facts, dict) and facts.get("fingerprint") == fingerprint
+    found = facts.get("fingerprint") if isinstance(facts, dict) else None
+    try:
+        plain(found)
+    except MismatchError:
+        return False
+    return found == fingerprint

@@ -18,7 +18,6 @@ from ..checkpoint.form import (
     number,
     one_of,
     optional,
-    table,
     whole,
 )
 from ..clock import Clock
@@ -28,10 +27,10 @@ from ..machine.session import Session
 from ..machine.validation import Fold, Piece, Validation, group_folds, make_split
 from ..settings import STATUSES, Settings
 from .result import Fit
-from .scores import all_scores
+from .scores import SCORES, all_scores
 
 FIT = fields(
-    scores=table(number),
+    scores=fields(**dict.fromkeys(SCORES, number)),
     **dict.fromkeys(("seconds", "objective", "gap"), number),
     certified=flag,
     n_support=whole,
