@@ -2,15 +2,18 @@
 
 import sys
 
+from .signals import exit_status, watched
+
 
 def main() -> None:
-    """Run the command; Ctrl-C while it is still being imported ends it as any later one does."""
-    try:
-        from .cli import main as run
-    except KeyboardInterrupt:
-        print("nesvm-jit: interrupted", file=sys.stderr)
-        sys.exit(130)
-    run()
+    """Run the command; a signal while it is still being imported ends it as any later one does."""
+    with watched():
+        try:
+            from .cli import main as run
+        except KeyboardInterrupt:
+            print("nesvm-jit: interrupted", file=sys.stderr)
+            sys.exit(exit_status())
+        run()
 
 
 if __name__ == "__main__":

@@ -272,8 +272,9 @@ def predicting(monkeypatch):
     """predict_file notes its arguments, and finds two of three rows right."""
     asked = []
 
-    def note(*args):
-        asked.append(args)
+    def note(test_file, model_file, output_file, what, progress):
+        asked.append((test_file, model_file, output_file, what))
+        assert progress({"rows": 3}) is False
         return 3, 2
 
     monkeypatch.setattr("nesvm_jit.machine.predict.predict_file", note)

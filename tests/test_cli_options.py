@@ -387,6 +387,10 @@ def test_warnings_of_a_fit_with_a_checkpoint_are_lines(capsys):
         warnings.simplefilter("always")
         warnings.warn("disk is full", stacklevel=1)
     assert capsys.readouterr().err == "nesvm-jit: warning: disk is full\n"
+    with checkpoints.announced(None, warns=True):
+        warnings.simplefilter("always")
+        warnings.warn("anybody may", stacklevel=1)
+    assert capsys.readouterr().err == "nesvm-jit: warning: anybody may\n"
     with pytest.warns(UserWarning, match="disk is full"), checkpoints.announced(None):
         warnings.warn("disk is full", stacklevel=1)
     assert capsys.readouterr().err == ""

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from nesvm_jit.jit import cache as codecache
+from nesvm_jit.jit import trusted
 from nesvm_jit.jit.cache import CodeCache, caching_enabled
 
 DAY = 86400.0
@@ -93,28 +94,15 @@ def test_folders_best_first(monkeypatch, platform, env, folders):
     assert found == [*(f.replace("~", "/home/me") for f in folders), last]
 
 
-def test_folders_where_there_are_no_owners(monkeypatch):
+def test_folders_where_there_are_no_owners(monkeypatch, tmp_path):
     monkeypatch.delattr(os, "getuid")
     assert str(list(codecache._base_folders())[-1]).endswith("nesvm-jit-user")
-    assert codecache._is_ours(None)
-
-
-@pytest.mark.parametrize(
-    ("owner", "mode", "ours"),
-    [
-        (77, 0o40755, True),
-        (0, 0o40755, True),
-        (77, 0o40700, True),
-        (78, 0o40755, False),
-        (77, 0o40775, False),
-        (77, 0o40757, False),
-        (0, 0o40777, False),
-    ],
-)
-def test_code_is_taken_from_nobody_else(monkeypatch, owner, mode, ours):
-    monkeypatch.setattr(os, "getuid", lambda: 77)
-    folder = SimpleNamespace(stat=lambda: SimpleNamespace(st_uid=owner, st_mode=mode))
-    assert codecache._is_ours(folder) is ours
+    tmp_path.chmod(0o777)
+    folder = trusted.hold(tmp_path / "a" / "b", make=True)
+    folder.write("x", b"code", "x.part")
+    assert folder.read("x") == b"code"
+    assert [path.name for path in folder.path.iterdir()] == ["x"]
+    folder.close()
 
 
 # ---------------------------------------------------------------- the folder in use

@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 from itertools import pairwise
@@ -189,8 +191,17 @@ def test_on_the_command_line(client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     X, y = several()
     paths = [text(tmp_path / f"file{k}", X[k::2], y[k::2]) for k in range(2)]
-    address = client.scheduler.address
-    outcome = command("train", "--dask", address, *paths, "-o", "m.model", "--json")
+    address, security = client.scheduler.address, client.security
+    refusal = command("train", "--dask", address, *paths, "-o", "m.model", "--json")
+    assert (refusal.code, refusal.out) == (1, "")
+    assert refusal.err.startswith(f"nesvm-jit: {address}: no dask scheduler answers there: TLS")
+    keys = {
+        "distributed.comm.tls.ca-file": security.tls_ca_file,
+        "distributed.comm.tls.client.cert": security.tls_client_cert,
+        "distributed.comm.tls.client.key": security.tls_client_key,
+    }
+    with pytest.importorskip("dask").config.set(keys):
+        outcome = command("train", "--dask", address, *paths, "-o", "m.model", "--json")
     assert outcome.code == 0, outcome
     assert '"n_samples": 3000' in outcome.out
     assert command("predict", "file0", "m.model", "out").code == 0
@@ -248,3 +259,30 @@ def test_the_log_keeps_what_is_needed_to_repeat():
     assert [c.number for c in log.calls()] == [500, 501, 502, 503, 504, 505]
     log.add(Call(506, "place", (w, 0.0)))
     assert [c.number for c in log.calls()] == [500, 506]
+
+
+ATTACK = """
+import sys
+from distributed import Client
+try:
+    with Client(sys.argv[1], timeout=3, security=None) as client:
+        print(client.run_on_scheduler(lambda: "ran"), list(client.run(lambda: "ran").values()))
+except Exception as e:
+    print("refused", type(e).__name__)
+"""
+
+
+def test_a_stranger_cannot_run_code_on_local_workers(client):
+    """Anybody on this computer can reach the ports; without the keys nobody is heard."""
+    schemes = [client.scheduler.address, *client.nthreads()]
+    assert {address.split("://")[0] for address in schemes} == {"tls"}
+    for address in schemes:
+        for scheme in ("tls", "tcp"):
+            where = address.replace("tls:", f"{scheme}:")
+            ended = subprocess.run(
+                [sys.executable, "-W", "ignore", "-c", ATTACK, where],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert ended.stdout.startswith("refused"), (where, ended)

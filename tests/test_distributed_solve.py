@@ -52,7 +52,7 @@ class Opened:
 
 
 class FakeDaskClient(Opened):
-    pass
+    scheduler = None
 
 
 class FakeLocalCluster(Opened):
@@ -74,15 +74,24 @@ def test_a_client_that_is_given_is_left_open(client, made):
 
 
 def test_a_scheduler_is_asked_at_its_address(made):
-    with connected("tcp://there:8786") as found:
+    with connected("tls://there:8786") as found:
         assert type(found) is FakeDaskClient
     assert made == [
-        ("FakeDaskClient", ("tcp://there:8786",), {"timeout": 5}),
+        ("FakeDaskClient", ("tls://there:8786",), {"timeout": 5}),
         "FakeDaskClient ended",
     ]
 
 
-@pytest.mark.parametrize("error", [OSError, ValueError, TimeoutError])
+def test_a_scheduler_without_tls_is_warned_of(made):
+    with (
+        pytest.warns(UserWarning, match=r"^tcp://there:8786: whoever reaches this scheduler can"),
+        connected("tcp://there:8786") as found,
+    ):
+        assert type(found) is FakeDaskClient
+    assert made[-1] == "FakeDaskClient ended"
+
+
+@pytest.mark.parametrize("error", [OSError, ValueError, TimeoutError, TypeError])
 def test_an_address_without_a_scheduler_is_one_line(monkeypatch, error):
     monkeypatch.setattr(dask, "Client", raising(error("timed\n out " + "x" * 300)))
     with (
@@ -108,6 +117,7 @@ def test_local_workers_share_the_cores(made, workers, count, threads):
         assert type(found) is FakeDaskClient
     (_, none, options), (_, (cluster,), more), *ended = made
     assert none == ()
+    assert options.pop("security").require_encryption is True
     assert options == {
         "n_workers": count,
         "threads_per_worker": threads,
@@ -123,6 +133,13 @@ def test_dask_must_be_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     message = "dask.distributed must be installed: pip install 'nesvm-jit[dask]'"
     with pytest.raises(NesvmError, match=f"^{re.escape(message)}$"), connected("local"):
+        pass
+
+
+def test_local_workers_need_the_maker_of_keys(monkeypatch):
+    monkeypatch.setattr(dask.Security, "temporary", raising(ImportError()))
+    message = "cryptography must be installed, to keep other users out of the workers: "
+    with pytest.raises(NesvmError, match=f"^{message}pip install"), connected("local"):
         pass
 
 

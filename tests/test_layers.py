@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "nesvm_jit"
 ROOMS = (
     *(
         "errors",
+        "signals",
         "clock",
         "thread_limit",
         "settings",

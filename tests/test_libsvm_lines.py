@@ -59,11 +59,16 @@ FILE = "<file object>:"
             " (a byte order mark: save as plain ASCII)",
         ),
         (b"\xee1 1:2\n", {}, FILE + "1: label must be a decimal number, got '\\xee1'"),
-        (b"\xef", {}, FILE + "1: label must be a decimal number, got '\\xef'"
-         " (a byte order mark: save as plain ASCII)"),
+        (b"\xef", {}, FILE + "1: label must be a decimal number, got '\\xef'"),
+        (b"\xef\xbb1", {}, FILE + "1: label must be a decimal number, got '\\xef\\xbb1'"),
+        (b"\xf4\x91 1:2", {}, FILE + "1: label must be a decimal number, got '\\xf4\\x91'"),
+        *(
+            (mark + b"1", {}, FILE + f"1: label must be a decimal number, got '{shown}1'"
+             " (a byte order mark: save as plain ASCII)")
+            for mark, shown in ((b"\xff\xfe", "\\xff\\xfe"), (b"\xfe\xff", "\\xfe\\xff"))
+        ),
         (b"\n\xef", {}, FILE + "2: label must be a decimal number, got '\\xef'"),
-        (b"\xef 1\nx", {}, FILE + "1: label must be a decimal number, got '\\xef'"
-         " (a byte order mark: save as plain ASCII)"),
+        (b"\xef 1\nx", {}, FILE + "1: label must be a decimal number, got '\\xef'"),
         (b"1 0:2", {}, FILE + "1: index must be at least 1, got 0"
          " (indices count from 1 in files of this format)"),
         (b"1 3:2 2:1", {}, FILE + "1: index 2 after 3, indices must ascend"),

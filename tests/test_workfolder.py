@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import FormatError, InputError, NesvmError, convert, open_matrix
-from nesvm_jit.files import sealed
+from nesvm_jit.files import locks, sealed
 from nesvm_jit.files.libsvm.stream import Place
 from nesvm_jit.files.ondisk import convert as converting
 from nesvm_jit.files.ondisk import workfolder
@@ -296,7 +296,7 @@ def test_a_lock_where_there_is_no_flock(monkeypatch, error):
 
     windows = SimpleNamespace(locking=locking, LK_NBLCK=2)
     monkeypatch.setitem(sys.modules, "msvcrt", windows)
-    monkeypatch.setattr(workfolder, "sys", SimpleNamespace(platform="win32"))
+    monkeypatch.setattr(locks, "sys", SimpleNamespace(platform="win32"))
     assert workfolder._lock(5) is (error is None)
     assert calls == [(5, 2, 1)]
 

@@ -7,6 +7,7 @@ import json
 import lzma
 import os
 import re
+import subprocess
 import sys
 import zlib
 from pathlib import Path
@@ -386,3 +387,72 @@ def test_a_checkpoint_must_be_a_named_file(path, name):
 @pytest.mark.parametrize("path", ["a", Path("a")])
 def test_a_named_file_may_be_a_checkpoint(path):
     assert settings.File().check("checkpoint", path) is None
+
+
+# ---------------------------------------------------------------- what killed processes leave
+
+WRITES = """
+import sys, time
+from nesvm_jit.files.text import writing
+with writing(sys.argv[1]) as f:
+    f.write(b"half")
+    f.flush()
+    print("writing", flush=True)
+    time.sleep(600)
+"""
+
+
+def writer_of(path):
+    """A process in the middle of writing a file."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITES, str(path)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "writing\n"
+    return process
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of open files")
+@pytest.mark.parametrize("name", ["file", "x" * 250, "a [b].gz", "ü" * 100])
+def test_what_a_killed_process_was_writing_is_removed_by_the_next_one(tmp_path, name):
+    killed, lives = writer_of(tmp_path / name), writer_of(tmp_path / name)
+    try:
+        killed.kill()
+        killed.wait()
+        others = [".part", f".{name[:60]}.part", f".{name[:60]}.ABCDEFGH.part", f".{name[:60]}.x"]
+        for other in others:
+            (tmp_path / other).touch()
+        (tmp_path / f".{name[:60]}.directry.part").mkdir()
+        before = {path.name for path in tmp_path.iterdir()}
+        with text.writing(tmp_path / name) as f:
+            f.write(b"whole")
+        after = {path.name for path in tmp_path.iterdir()}
+        assert len(before - after) == 1
+        assert after - before == {name}
+    finally:
+        lives.kill()
+        lives.wait()
+        lives.stdout.close()
+        killed.stdout.close()
+    with text.writing(tmp_path / name) as f:
+        f.write(b"whole again")
+    assert len(after - {path.name for path in tmp_path.iterdir()}) == 1
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of open files")
+def test_without_locks_nothing_is_taken_for_abandoned(tmp_path, monkeypatch):
+    (tmp_path / ".file.abcdefgh.part").touch()
+    monkeypatch.setattr(text, "try_lock", lambda file: None)
+    with text.writing(tmp_path / "file") as f:
+        f.write(b"whole")
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".file.abcdefgh.part", "file"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="locks of open files")
+def test_a_file_that_another_process_took_for_abandoned_is_made_anew(tmp_path, monkeypatch):
+    answers = iter([False, True])
+    monkeypatch.setattr(text, "try_lock", lambda file: next(answers))
+    with text.writing(tmp_path / "file") as f:
+        f.write(b"whole")
+    assert (tmp_path / "file").read_bytes() == b"whole"
+    assert next(answers, "all asked") == "all asked"
+    assert os.listdir(tmp_path) == ["file"]

@@ -35,8 +35,8 @@ def linear_problem(
 ) -> tuple[LinearProblem, np.ndarray | None]:
     """The problem on rows in memory, and the features in it: one that no row has weighs nothing
     and is left out. None says that all are there."""
+    require_memory(shape(X)[1])  # w has all of them in the end, as on workers
     (narrow,), kept = narrowed(X)
-    require_memory(shape(narrow)[1])
     return problem_in_memory(narrow, y, c, MODELS[settings.model](), settings.bias), kept
 
 
@@ -62,14 +62,12 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
         raise InputError("solver coordinate needs all rows in memory; newton works in passes")
     alpha0 = None if start.alpha0 is None else _inside_bounds(problem, start.alpha0)
     saving = None if start.slot is None else Saving(start.slot, problem)
-    saved = None if saving is None else saving.take_up(run)
+    taken_up = None if saving is None else saving.take_up(run, _resume)
     with until_interrupted(run):
         engine = ENGINES[run.engine]
-        state: State | None
-        if saved is None:
+        state: State | None = taken_up
+        if state is None:
             state = engine.begin(problem, run, v0, w_star, alpha0)
-        else:
-            state = engine.resume(problem, run, saved)
         while state is not None:
             if saving is not None:
                 saving.state = state
@@ -80,6 +78,10 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
         if saving is not None and saving.asked and not run.done:  # it ended by itself before
             run.status = "interrupted"
     return conclude(run, partial(settle_linear, problem, run, v0, first))
+
+
+def _resume(problem: LinearProblem, run: Run, saved: dict[str, Any]) -> State:
+    return ENGINES[run.engine].resume(problem, run, saved)
 
 
 def _require_range(problem: LinearProblem, first: Smoothing) -> None:

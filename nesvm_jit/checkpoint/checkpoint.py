@@ -11,11 +11,19 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..clock import Clock
-from ..errors import InputError, NesvmError
+from ..errors import FormatError, InputError, NesvmError
 from ..files.text import display_name
 from ..settings import Settings
 from .fingerprint import settings_fingerprint, short_name
+from .form import Form, MismatchError, anything, duration, fields, plain, table
 from .snapshot import copy_facts, read_snapshot, require_replaceable, write_snapshot
+
+CHECKPOINT = fields(
+    fingerprint=fields(rest=plain),
+    seconds=duration,
+    done=table(anything),
+    slots=table(fields(began=duration, state=fields(rest=anything))),
+)
 
 
 class Checkpoint:
@@ -50,10 +58,11 @@ class Checkpoint:
     def _take_up(self, facts: dict[str, Any]) -> None:
         name = display_name(self.path)
         try:
-            found, done, slots = facts["fingerprint"], facts["done"], facts["slots"]
-            self.clock.add(facts["seconds"])
-        except (KeyError, TypeError):
+            CHECKPOINT(facts)
+        except MismatchError:
             raise InputError(f"{name}: a checkpoint of a training run is required") from None
+        found, done, slots = facts["fingerprint"], facts["done"], facts["slots"]
+        self.clock.add(facts["seconds"])
         for what, wanted in self._fingerprint.items():
             if found.get(what) != wanted:
                 got = f"{what} = {found.get(what)!s:.60}, required is {wanted!s:.60}"
@@ -74,9 +83,25 @@ class Checkpoint:
         """Whether there is nothing to go on from."""
         return not self._done and not self._slots
 
-    def done(self, name: object) -> Any:
-        """What a fit ended with; None if it has not ended."""
-        return self._done.get(str(name))
+    def done(self, name: object, form: Form = anything) -> Any:
+        """What a fit ended with, which must have this form; None if it has not ended."""
+        found = self._done.get(str(name))
+        if found is not None:
+            self.require_form(form, found)
+        return found
+
+    def require_form(self, form: Callable[[Any], Any], found: Any) -> Any:
+        """What `form` makes of what was saved, which it may refuse."""
+        try:
+            return form(found)
+        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as e:
+            raise self.changed(e) from None
+
+    def changed(self, error: Exception) -> FormatError:
+        """What to say of a checkpoint that is whole and cannot be."""
+        kind = "" if isinstance(error, MismatchError) else f"{type(error).__name__}, "
+        what = " ".join(f"{kind}{error}".split())
+        return FormatError(f"{display_name(self.path)}: the checkpoint has been changed: {what}")
 
     def finish(self, name: object, facts: Any) -> None:
         """Keep what a fit ended with, instead of its state."""
@@ -142,6 +167,10 @@ class Slot:
         self.state = state  # to go on from
         self._next = time.perf_counter() + every
 
+    def require_form(self, form: Callable[[Any], Any], found: Any) -> Any:
+        """What `form` makes of what was saved, which it may refuse."""
+        return self._checkpoint.require_form(form, found)
+
     def due(self) -> bool:
         """Whether it is time to save."""
         now = time.perf_counter()
@@ -189,4 +218,9 @@ def resume_if_same(
 
 def _is_of(path: str, fingerprint: dict[str, Any]) -> bool:
     facts = read_snapshot(path)
-    return isinstance(facts, dict) and facts.get("fingerprint") == fingerprint
+    found = facts.get("fingerprint") if isinstance(facts, dict) else None
+    try:
+        plain(found)
+    except MismatchError:
+        return False
+    return found == fingerprint

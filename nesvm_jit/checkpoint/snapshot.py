@@ -3,6 +3,7 @@ whole or not at all, and what is damaged is refused."""
 
 import math
 import os
+import stat
 import zlib
 from typing import Any
 
@@ -59,6 +60,8 @@ def require_replaceable(path: Any) -> None:
 def _bytes_of(path: Any, most: int) -> bytes:
     name = display_name(path)
     try:
+        if stat.S_ISFIFO(os.stat(path).st_mode):  # nobody may ever write into it
+            raise ValueError("it is a pipe")
         with open(path, "rb") as f:
             return f.read(most)
     except FileNotFoundError:

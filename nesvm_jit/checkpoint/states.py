@@ -1,14 +1,36 @@
 """What of a run has to be saved for another process to go on with it bit by bit."""
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from ..kernels.coordinate import WIDTH
 from ..problems.linear import LinearProblem
 from ..problems.walk import evaluation_of, saved_evaluation
-from ..solvers.run import Run
+from ..solvers.engines import ENGINES
+from ..solvers.run import COLUMNS, Run
 from .checkpoint import Slot
+from .form import (
+    Form,
+    anything,
+    duration,
+    either,
+    fields,
+    flag,
+    floats,
+    known_fields,
+    number,
+    one_of,
+    one_random_state,
+    optional,
+    row_numbers,
+    sequence,
+    table,
+    text,
+    whole,
+)
 
 _AS_IT_IS = ("engine", "why", "iterations", "best_row", "objective", "dual", "least_gap", "idle")
 
@@ -54,11 +76,20 @@ class Saving:
             }
         )
 
-    def take_up(self, run: Run) -> dict[str, Any] | None:
-        """Bring run and problem to what was saved; the state of the engine, if there is one."""
+    def take_up(self, run: Run, resume: Callable[[LinearProblem, Run, dict[str, Any]], Any]) -> Any:
+        """Bring run and problem to what was saved; the state of the engine that `resume` makes of
+        it, if there is one."""
         saved = self._slot.state
         if saved is None:
             return None
+        self._slot.require_form(linear_state(self._problem), saved)
+
+        def make(saved: dict[str, Any]) -> Any:
+            return resume(self._problem, run, self._restore(run, saved))
+
+        return self._slot.require_form(make, saved)
+
+    def _restore(self, run: Run, saved: dict[str, Any]) -> dict[str, Any]:
         known, problem = saved["run"], self._problem
         for name in _AS_IT_IS:
             setattr(run, name, known[name])
@@ -74,3 +105,54 @@ class Saving:
             run.latest = engine["walk"].at
         run.best = run.latest if known["best_is_latest"] else evaluation_of(problem, known["best"])
         return engine
+
+
+def linear_state(problem: LinearProblem) -> Form:
+    """The form of what `Saving` saves of a run on this problem."""
+    n, p = problem.n_rows, problem.n_features
+    v, smoothing, rows = problem.n_variables, sequence(number, number), optional(floats(n))
+    centre = either(number, floats(p), floats(v))
+    evaluation = sequence(
+        *(floats(v), smoothing, number, either(floats(0), floats(v)), number),
+        sequence(number, number, either(floats(0), floats(p))),
+        *(number, rows, rows, centre, rows, optional(floats(n)), optional(anything), number),
+    )
+    run = fields(
+        seconds=duration,
+        rows=either(floats(0), floats(None, len(COLUMNS))),
+        alpha=rows,
+        best=optional(evaluation),
+        best_is_latest=flag,
+        latest=optional(evaluation),
+        engine=one_of(*ENGINES),
+        why=text,
+        iterations=whole,
+        best_row=optional(whole),
+        **dict.fromkeys(("objective", "dual", "least_gap"), number),
+        idle=whole,
+    )
+    walk = fields(
+        at=evaluation,
+        centre=rows,
+        penalty_centre=centre,
+        factor=optional(either(floats(p, p), floats(v, v))),
+        rows=anything,  # compared with those of the shard
+    )
+    engine = known_fields(
+        **dict.fromkeys(("w", "w_star", "history", "v"), floats(v)),
+        y=optional(floats(v)),
+        **dict.fromkeys(("smoothing", "start"), smoothing),
+        **dict.fromkeys(("L", "F", "share", "smallest", "promise", "patience"), number),
+        **dict.fromkeys(("spread", "gap"), number),
+        **dict.fromkeys(("k", "t", "iterations", "next_look", "epochs", "idle"), whole),
+        **dict.fromkeys(("settled", "begun"), flag),
+        walk=walk,
+        dual=floats(n, WIDTH),
+        order=row_numbers(n),
+        random=one_random_state,
+        active=whole,
+        epoch=sequence(*[number] * 7),
+        best=sequence(number, number),
+    )
+    counted = fields(passes=number, spectral=table(number))
+    return fields(run=run, problem=counted, engine=engine)

@@ -1,5 +1,6 @@
 """The `nesvm-jit` command: parse, make one library call, print one result."""
 
+import contextlib
 import os
 import sys
 from typing import Any, NoReturn
@@ -8,6 +9,7 @@ import click
 
 from .. import __version__
 from ..errors import NesvmError
+from ..signals import asked_to_end, exit_status, watched
 from .completion import completion
 from .convert import convert
 from .info import info
@@ -51,6 +53,11 @@ for _command in (train, predict, path, info, convert, warmup, completion):
 def main() -> None:
     """Run the command; an error of the user's is one line on standard error, never a traceback."""
     _usable_streams()
+    with watched():
+        _run()
+
+
+def _run() -> None:
     try:
         command(prog_name="nesvm-jit", standalone_mode=False)
     except click.exceptions.Exit as e:
@@ -59,7 +66,7 @@ def main() -> None:
         click.echo(e.ctx.get_help() if e.ctx else "", err=True)
         sys.exit(2)
     except (click.exceptions.Abort, KeyboardInterrupt) as e:
-        fail("; ".join(["interrupted", *map(str, e.args)]), 130)
+        fail("; ".join(["interrupted", *map(str, e.args)]), exit_status())
     except click.ClickException as e:
         fail(e.format_message(), e.exit_code)
     except BrokenPipeError:
@@ -68,7 +75,8 @@ def main() -> None:
     except NesvmError as e:
         fail(str(e), 1)
     except OSError as e:  # files have been named by now
-        fail(f"{e.filename or '<standard output>'}: {e.strerror or e}", 1)
+        code = exit_status() if asked_to_end() else 1  # a terminal that was closed
+        fail(f"{e.filename or '<standard output>'}: {e.strerror or e}", code)
     except MemoryError:
         fail("out of memory", 1)
 
@@ -88,5 +96,6 @@ def _usable_streams() -> None:
 def fail(message: str, code: int) -> NoReturn:
     """End with one line on standard error."""
     line = " ".join(message.split())
-    print(f"nesvm-jit: {line}", file=sys.stderr)
+    with contextlib.suppress(OSError):  # a terminal that was closed
+        print(f"nesvm-jit: {line}", file=sys.stderr)
     sys.exit(code)

@@ -31,14 +31,15 @@ def require_usable(settings: dict[str, Any], read: list[str], written: list[str]
 
 
 @contextlib.contextmanager
-def announced(checkpoint: str | None) -> Iterator[None]:
-    """A fit whose warnings are one line each, and whose Ctrl-C says how to go on."""
+def announced(checkpoint: str | None, warns: bool = False) -> Iterator[None]:
+    """A fit whose warnings are one line each, where it has a checkpoint or may warn of something
+    else, and whose Ctrl-C says how to go on."""
 
     def show(message: Any, *_: Any) -> None:
         outputs.print_notes([f"warning: {message}"])
 
     with warnings.catch_warnings():
-        if checkpoint is not None:
+        if warns or checkpoint is not None:
             warnings.showwarning = show  # type: ignore[assignment]
         try:
             yield

@@ -37,7 +37,7 @@ def train_on_cluster(
     line = partial(words.fit_line, tol=asked.settings["tol"])
     with (
         Progress(line, not asked.silent, ENDING) as callback,
-        checkpoints.announced(asked.settings["checkpoint"]),
+        checkpoints.announced(asked.settings["checkpoint"], warns=True),
         distributed.connected(address, workers) as client,
     ):
         machine = distributed.train(

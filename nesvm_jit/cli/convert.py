@@ -5,6 +5,7 @@ import time
 
 import click
 
+from ..signals import exit_status
 from . import options, outputs, words
 from .progress import Progress
 
@@ -71,9 +72,8 @@ def convert(
 
 
 class InterruptedRun(click.ClickException):
-    """Ctrl-C, with a journal to go on from."""
-
-    exit_code = 130
+    """Ctrl-C or another signal, with a journal to go on from."""
 
     def __init__(self) -> None:
+        self.exit_code = exit_status()  # type: ignore[misc]
         super().__init__("interrupted; without --fresh the same command goes on where it stopped")

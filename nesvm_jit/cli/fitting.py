@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 import click
 
+from ..signals import deferred, exit_status
 from . import checkpoints, options, outputs, words
 
 
@@ -58,12 +59,16 @@ def read(asked: Request, features: int | None, in_memory: list[str]) -> tuple[An
     """Rows and labels of the first file, with a hint where they are badly scaled; an on-disk
     matrix without labels where rows stay on disk. `in_memory` are options that then are refused."""
     from ..files.training import read_training
+    from ..machine.estimate import MANY, estimate_training
     from ..machine.facts import uneven_features
 
     kernel = asked.settings["kernel"]
     X, y = read_training(asked.data[0], kernel, features, asked.float32, asked.stream)
     if y is None and in_memory:
         refuse_rows_elsewhere(in_memory[0])
+    if not asked.silent and y is not None:
+        found = estimate_training(X, y, kernel, asked.settings["multiclass"])
+        outputs.print_notes([words.many_problems(found)] if found.problems >= MANY else [])
     if not asked.silent and y is not None and kernel != "precomputed":
         uneven = uneven_features(X)
         outputs.print_notes([words.scaling_hint(*uneven)] if uneven else [])
@@ -88,7 +93,8 @@ def finish(asked: Request, target: str, machine: Any, clock: Clock, X: Any, y: A
     from ..machine import facts as report
 
     settings, checkpoint = asked.settings, asked.settings["checkpoint"]
-    outputs.save(machine, target)
+    with deferred():  # hours of training are not lost by a signal in the last second
+        outputs.save(machine, target)
     clock.stop("write")
     facts = report.training(machine, settings["solver"], clock.seconds())
     if checkpoint and facts["status"] == "converged":
@@ -105,4 +111,4 @@ def finish(asked: Request, target: str, machine: Any, clock: Clock, X: Any, y: A
     if asked.pages:
         outputs.write(asked.pages, machine, X, y, facts, asked.data[0])
     if facts["status"] == "interrupted":
-        sys.exit(130)
+        sys.exit(exit_status())

@@ -204,7 +204,17 @@ def fit_keywords(given: dict[str, Any]) -> dict[str, Any]:
     """Keywords of `nesvm_jit.train` and `path`, from whichever of their options were given."""
     found = {name: given[name] for name in (*TABLE, "multiclass") if name in given}
     if given["liblinear_bias"] is not None:
+        _require_agreement(given["liblinear_bias"], found["bias"])
         found["bias"] = given["liblinear_bias"] >= 0
     if "probability" in given:
         found["probability"] = bool(given["probability"])
     return {**found, "class_weight": dict(given["weights"]) or None}
+
+
+def _require_agreement(letter: float, bias: bool) -> None:
+    """Refuse a -B that says the opposite of --bias or --no-bias beside it."""
+    context = click.get_current_context(silent=True)
+    source = context and context.get_parameter_source("bias")
+    if source is click.core.ParameterSource.COMMANDLINE and bias != (letter >= 0):
+        flag = "--bias" if bias else "--no-bias"
+        raise click.UsageError(f"{flag} and -B {letter:g} contradict each other")

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from ..settings import SCORES
+from ..signals import deferred, exit_status
 from . import fitting, options, outputs, words
 from .fitting import Clock, Request
 from .progress import Progress
@@ -126,9 +127,10 @@ def path(training_file: str, output: str | None, test_file: str | None, **given:
             )
     except KeyboardInterrupt:
         outputs.print_notes([_interrupted(state)])
-        sys.exit(130)
+        sys.exit(exit_status())
     if output:
-        outputs.save(result.machine, output)
+        with deferred():
+            outputs.save(result.machine, output)
     result.seconds |= clock.seconds()
     _print(asked, result, state, output)
     if asked.pages:

@@ -5,6 +5,7 @@ import time
 import click
 
 from . import options, outputs, words
+from .progress import Progress
 
 
 @click.command()
@@ -58,7 +59,8 @@ def predict(
         raise click.UsageError("--scores and -b 1 exclude each other")
     start = time.perf_counter()
     what = "probabilities" if probability else "scores" if scores else "labels"
-    n, correct = predict_file(test_file, model_file, output_file, what)
+    with Progress(None, wanted=False) as block_done:
+        n, correct = predict_file(test_file, model_file, output_file, what, block_done)
     facts = {
         "n_samples": n,
         "correct": correct,

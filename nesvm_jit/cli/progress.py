@@ -1,14 +1,15 @@
-"""Progress on a terminal, one line that is written over and nothing in a pipe; and Ctrl-C."""
+"""Progress on a terminal, one line that is written over and nothing in a pipe; and what a signal to
+end means for what runs."""
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
+
+from ..signals import watched
 
 EVERY = 0.1  # seconds between two refreshes
 LATER = 0.5  # seconds before the first: most fits are over by then
@@ -22,10 +23,10 @@ Line = Callable[[Row, Row, float], str]  # what to show of a row, the first row,
 class Progress:
     """A callback that shows a line; used as a context, it leaves a clean terminal behind.
 
-    Inside the context Ctrl-C raises KeyboardInterrupt, and again at the next call, since an
-    exception inside the compiler's own callbacks is lost. With `ending`, for fits, the first
-    Ctrl-C shows that text and asks the fit to end with the best it has, the second ends the
-    program.
+    Inside the context Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt, and again at the next
+    call, since an exception inside the compiler's own callbacks is lost. With `ending`, for fits,
+    the first of them shows that text and asks the fit to end with the best it has. The second
+    ends the program.
     """
 
     def __init__(self, line: Line | None, wanted: bool, ending: str | None = None) -> None:
@@ -37,25 +38,23 @@ class Progress:
         self._width = 0
         self._lock = threading.RLock()
         self._asked = False
-        self._before: Any = None
+        self._watching = watched(self._interrupt, self._shown)
         self._timer = threading.Timer(WAITING, self._explain)
         self._timer.daemon = True
 
     def __enter__(self) -> "Progress":
-        if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._interrupt)
+        self._watching.__enter__()
         if self._shown and self._ending:
             self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._timer.cancel()
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        self._watching.__exit__(None, None, None)
         with self._lock:
-            self._shown = False
             if self._width:
-                print("\r" + " " * self._width + "\r", end="", file=sys.stderr, flush=True)
+                self._print(" " * self._width + "\r")
+            self._shown = False
 
     def __call__(self, row: Row) -> bool:
         """Show a row; true when Ctrl-C asks the fit to end."""
@@ -76,21 +75,22 @@ class Progress:
             line = line[: max(0, _columns() - 1)]
             padding = " " * max(0, self._width - len(line))
             self._width = len(line)
-            print("\r" + line + padding, end="", file=sys.stderr, flush=True)
+            self._print(line + padding)
+
+    def _print(self, line: str) -> None:
+        try:
+            print("\r" + line, end="", file=sys.stderr, flush=True)
+        except OSError:  # the terminal is gone, what runs goes on
+            self._shown = False
 
     def _explain(self) -> None:
         if not self._asked:
             self._show("preparing; the first run of its kind compiles, later ones start at once")
 
-    def _interrupt(self, number: int, frame: FrameType | None) -> None:
-        if not self._ending:
-            self._asked = True
-            raise KeyboardInterrupt
-        if self._asked:
-            with contextlib.suppress(OSError):
-                os.write(2, b"\n" * self._shown + b"nesvm-jit: interrupted\n")
-            os._exit(130)
+    def _interrupt(self) -> None:
         self._asked = True
+        if not self._ending:
+            raise KeyboardInterrupt
         with contextlib.suppress(RuntimeError):  # the signal came in the middle of a line
             self._show(self._ending)
 

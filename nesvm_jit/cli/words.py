@@ -31,6 +31,22 @@ def scaling_hint(least: float, largest: float) -> str:
     )
 
 
+def many_problems(found: Any) -> str:
+    """What a machine of many classes takes."""
+    return (
+        f"{found.problems} sub-problems: {found.bytes / 2**30:.1f} GB of memory, and at least "
+        f"{duration(found.seconds)}"
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds, minutes, hours or days."""
+    for unit, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2.0 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
+
+
 def fit_line(row: Facts, first: Facts, seconds: float, *, tol: float) -> str:
     """Progress of a fit."""
     several = row.get("problems", 1) > 1

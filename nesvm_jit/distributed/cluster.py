@@ -1,7 +1,9 @@
 """The client of a dask cluster, its workers, and which of them holds which shard."""
 
 import contextlib
+import os
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,7 +18,11 @@ PATIENCE = 60.0  # seconds without any worker after which a run ends
 @contextlib.contextmanager
 def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
     """A dask client: one that is given, of the scheduler at an address, or `local` for worker
-    processes on this computer, one per core or as many as asked for."""
+    processes on this computer, one per core or as many as asked for.
+
+    Whoever can talk to a scheduler has his code run by it. Local ones talk TLS, with keys that are
+    made for the run; one that does not is warned of.
+    """
     try:
         from distributed import Client, LocalCluster
     except ImportError:
@@ -29,23 +35,63 @@ def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
     if to != "local":
         try:
             client = Client(to, timeout=5)
-        except (OSError, ValueError, TimeoutError) as e:
+        except (OSError, ValueError, TimeoutError, TypeError) as e:  # TypeError: TLS without keys
             raise NesvmError(f"{to}: no dask scheduler answers there: {_one_line(e)}") from None
         with client:
+            _warn_if_open(to, client)
             yield client
         return
     count = workers or get_threads()
     threads = max(1, get_threads() // count)
-    with (
-        LocalCluster(
+    with _silent_tracker():
+        cluster = LocalCluster(
             n_workers=count,
             threads_per_worker=threads,
             dashboard_address="127.0.0.1:0",
             silence_logs=50,
-        ) as cluster,
-        Client(cluster) as client,
-    ):
+            security=_temporary_keys(),
+        )
+    with cluster, Client(cluster) as client:
         yield client
+
+
+@contextlib.contextmanager
+def _silent_tracker() -> Iterator[None]:
+    """The process that removes what a run leaves when it is ended at once, started inside, does so
+    without a warning."""
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+def _temporary_keys() -> Any:
+    """Keys for TLS that exist in memory, as long as the cluster."""
+    from distributed import Security
+
+    try:
+        return Security.temporary()
+    except ImportError:
+        raise NesvmError(
+            "cryptography must be installed, to keep other users out of the workers: "
+            "pip install 'nesvm-jit[dask]'"
+        ) from None
+
+
+def _warn_if_open(to: str, client: Any) -> None:
+    """Warn of a scheduler that everybody can talk to."""
+    address = client.scheduler.address if client.scheduler else to
+    if not address.startswith("tls://"):
+        warnings.warn(
+            f"{to}: whoever reaches this scheduler can run code on it and on its workers; "
+            "use tls:// outside of a network that you trust",
+            stacklevel=4,
+        )
 
 
 def _one_line(error: BaseException) -> str:

@@ -20,6 +20,7 @@ from ..checkpoint.checkpoint import Slot, open_checkpoint
 from ..errors import InputError
 from ..jit import one_blas_thread
 from ..machine.assembled import linear_machine
+from ..machine.estimate import estimate, require_memory_for
 from ..machine.machine import Machine
 from ..machine.multiclass import class_order
 from ..machine.session import Session
@@ -86,6 +87,8 @@ def train(
         if len(classes) < 2:
             got = describe_labels(rows.labels)
             raise InputError(f"labels must be of at least 2 classes, got {got}")
+        size, k = rows.data.size, len(classes)
+        require_memory_for(estimate(size.rows, size.cols, size.cells, k, "ovr", True), k)
         costs = _costs(C, rows, class_weight)
 
         def solve_one(k: int, settings: Settings, slot: Slot | None) -> Solution:

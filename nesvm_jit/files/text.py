@@ -6,6 +6,7 @@ import gzip
 import lzma
 import mmap
 import os
+import re
 import sys
 import tempfile
 import zlib
@@ -13,9 +14,11 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from ..errors import FormatError, InputError, NesvmError
+from .locks import try_lock
 
 # How packed files begin, and what unpacks them.
 PACKERS = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
+MOST_OF_NAME = 60  # letters of a file's name in that of its temporary: both have 255 bytes at most
 _ENDING = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
 
 
@@ -131,15 +134,53 @@ def _replacing_named(target: str) -> Iterator[IO[bytes]]:
     """`replacing`, packed as the name's ending says, with the permissions of the old file."""
     opener = next((m for ending, m in _ENDING.items() if target.endswith(ending)), None)
     mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".", suffix=".part")
-    os.close(handle)
-    with replacing(target, temporary) as raw:
+    with _temporary_beside(target) as temporary, replacing(target, temporary) as raw:
         if opener is None:
             yield raw
         else:
             with opener.open(raw, "wb") as packed:
                 yield packed
         os.chmod(temporary, mode)
+
+
+@contextlib.contextmanager
+def _temporary_beside(target: str) -> Iterator[str]:
+    """The name of a new file beside `target`, locked as long as it is written to; those that no
+    process has locked, since it was killed, are removed."""
+    folder, name = os.path.split(target)
+    prefix = f".{name[:MOST_OF_NAME]}."
+    _remove_abandoned(folder, prefix)
+    while True:
+        handle, temporary = tempfile.mkstemp(dir=folder, prefix=prefix, suffix=".part")
+        if sys.platform == "win32":  # a file that is open cannot be renamed there
+            os.close(handle)
+            yield temporary
+            return
+        try:
+            if try_lock(handle) is not False and os.fstat(handle).st_nlink:
+                yield temporary
+                return
+            with contextlib.suppress(OSError):  # another process is about to remove it
+                os.unlink(temporary)
+        finally:
+            os.close(handle)
+
+
+def _remove_abandoned(folder: str, prefix: str) -> None:
+    """Remove the files of processes that were killed while they wrote."""
+    if sys.platform == "win32":
+        return
+    names = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}\.part")  # as mkstemp makes them
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder or "."):
+            if names.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    handle = os.open(entry.path, os.O_RDWR | os.O_NOFOLLOW)
+                    try:
+                        if try_lock(handle):
+                            os.unlink(entry.path)
+                    finally:
+                        os.close(handle)
 
 
 def _umask() -> int:

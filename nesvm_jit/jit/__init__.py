@@ -1,8 +1,9 @@
 """The compile policy, and the only room that imports numba.
 
 `policy` has the decorators, `launch` how chunks are run, `threads` on how many threads, `chunks`
-how rows are cut, `cache` compiled code on disk, `intrinsics` operations that numba has no names
-for, `memory` how much of it there is.
+how rows are cut, `cache` compiled code on disk, `trusted` the folders it is taken from,
+`environment` what numba is told from outside, `intrinsics` operations that numba has no names for,
+`memory` how much of it there is.
 
 | environment | meaning |
 |---|---|
@@ -12,6 +13,10 @@ for, `memory` how much of it there is.
 | OMP_NUM_THREADS | how many threads kernels run on, unless `set_threads` is called |
 | NUMBA_DISABLE_JIT=1, NUMBA_BOUNDSCHECK=1 | plain Python; bounds-checked code |
 """
+
+from .environment import require_threading_layer, require_usable_environment
+
+require_usable_environment()  # before numba is imported, which would fail
 
 from numba import types
 
@@ -36,6 +41,8 @@ from .threads import (
     serial_kernels,
     set_threads,
 )
+
+require_threading_layer()
 
 __all__ = [
     "SUM_CELLS",

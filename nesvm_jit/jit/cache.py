@@ -4,19 +4,21 @@ Numba's own cache keeps an index per function; two processes that fill it at onc
 the index pointing at the other's code, and it does not notice an edited helper in another
 file. Here the name of a file is the hash of everything the code depends on (all compiled
 sources, versions, CPU, flags, signature), its content carries a checksum, and it appears by
-rename: a reader finds the right code whole, or nothing, and nothing means "compile".
+rename: a reader finds the right code whole, or nothing, and nothing means "compile". Code is taken
+only from folders that nobody else can fill (`trusted`).
 """
 
 import contextlib
 import hashlib
 import os
 import pickle
+import stat
 import sys
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,8 @@ from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
+
+from .trusted import Folder, hold
 
 PACKAGE = Path(__file__).parents[1]
 # The files that hold compiled code; tests/test_layers.py checks that no other imports jit.
@@ -72,38 +76,61 @@ def _base_folders() -> Iterator[Path]:
     yield Path(tempfile.gettempdir()) / f"nesvm-jit-{uid}"
 
 
-def _is_ours(folder: Path) -> bool:
-    """A cache is code: take it only from a folder that nobody but us (or root) can fill."""
-    if not hasattr(os, "getuid"):
-        return True
-    st = folder.stat()
-    return st.st_uid in (os.getuid(), 0) and not st.st_mode & 0o022
-
-
 @lru_cache
 def cache_folders() -> tuple[Path | None, list[Path]]:
     """Where this version's code is written, and where it is looked for.
 
     Written to the first folder that allows it (None: compile in every process, never fail);
-    read from that one and from those before it that can only be read.
+    read from that one and from those before it that can only be read. Where there is neither,
+    standard error says why.
     """
-    readable = []
+    readable, obstacles = [], []
     for base in _base_folders():
         folder = base / SOURCE_DIGEST
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
         try:
-            if not _is_ours(folder):
-                continue
+            hold(folder, make=True).close()
             readable.append(folder)
             with tempfile.TemporaryFile(dir=folder):
                 pass
             os.utime(folder)
-        except OSError:
+        except OSError as e:
+            obstacles.append(f"{base}: {e.strerror}" if e.strerror else str(e))
             continue
+        _drop_unfinished(folder)
         _prune(base, folder)
         return folder, readable
+    if not readable:
+        why = "; ".join(dict.fromkeys(obstacles))
+        print(f"nesvm-jit: every run compiles anew, no folder for code: {why}", file=sys.stderr)
     return None, readable
+
+
+@cache
+def _held(folder: Path) -> Folder:
+    """A folder of code, checked once more and kept open."""
+    return hold(folder)
+
+
+def _drop_unfinished(folder: Path) -> None:
+    """Drop what processes were writing when they were killed."""
+    with contextlib.suppress(OSError):
+        for path in folder.glob("*.part"):
+            writer = path.name.split("-")[0]
+            if not (writer.isdecimal() and _is_alive(int(writer))):
+                path.unlink(missing_ok=True)
+
+
+def _is_alive(pid: int) -> bool:
+    """Whether there is such a process; on systems that cannot tell there is."""
+    if sys.platform == "win32":
+        return True
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # it is another user's
+        return True
+    return True
 
 
 def _prune(base: Path, current: Path) -> None:
@@ -113,9 +140,11 @@ def _prune(base: Path, current: Path) -> None:
         for folder in base.iterdir():
             if folder == current or len(folder.name) != len(current.name):
                 continue
-            if folder.is_dir() and folder.stat().st_mtime < limit:
-                for path in folder.glob("*.nsc"):
-                    path.unlink(missing_ok=True)
+            found = folder.lstat()  # a link could lead to files that are not code
+            if stat.S_ISDIR(found.st_mode) and found.st_mtime < limit:
+                for pattern in ("*.nsc", "*.part"):
+                    for path in folder.glob(pattern):
+                        path.unlink(missing_ok=True)
                 folder.rmdir()
     except OSError:
         pass
@@ -148,7 +177,9 @@ class CodeCache(_Cache):  # type: ignore[misc]
     def has(self, sig: Any, target_context: Any) -> bool:
         """Whether code for this signature is kept."""
         name = self._file(sig, target_context.codegen())
-        return any((folder / name).exists() for folder in cache_folders()[1])
+        with contextlib.suppress(OSError):
+            return any(_held(folder).has(name) for folder in cache_folders()[1])
+        return False
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # the runtime that finished code needs; target_context.refresh() would load the rest of the
@@ -157,7 +188,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
         name = self._file(sig, target_context.codegen())
         for folder in cache_folders()[1]:
             try:
-                blob = (folder / name).read_bytes()
+                blob = _held(folder).read(name)
                 if hashlib.sha256(blob[_CHECKSUM:]).digest() == blob[:_CHECKSUM]:
                     return CompileResult._rebuild(target_context, *pickle.loads(blob[_CHECKSUM:]))
             except Exception:  # a cache must never be the reason that a program fails
@@ -168,14 +199,13 @@ class CodeCache(_Cache):  # type: ignore[misc]
         folder = cache_folders()[0]
         if folder is None or cres.library.has_dynamic_globals:
             return
-        temporary = folder / f"{os.getpid()}-{threading.get_ident()}.part"
         try:
             payload = dumps(cres._reduce())
-            temporary.write_bytes(hashlib.sha256(payload).digest() + payload)
-            os.replace(temporary, folder / self._file(sig, cres.codegen))
-        except Exception:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
+            data, name = hashlib.sha256(payload).digest() + payload, self._file(sig, cres.codegen)
+            temporary = f"{os.getpid()}-{threading.get_ident()}.part"
+            _held(folder).write(name, data, temporary)
+        except Exception:  # a cache must never be the reason that a program fails
+            return
 
 
 def attach_cache(dispatcher: Any, variant: str, name: str | None = None) -> None:

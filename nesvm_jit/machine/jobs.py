@@ -8,12 +8,13 @@ import numpy as np
 from ..binary.kernel_matrix import SharedMatrix, gamma_of, kernel_rows, shared_matrix
 from ..binary.nystroem import Landmarks, nystroem
 from ..errors import InputError
-from ..files.ondisk.matrix import extent
+from ..files.ondisk.matrix import OnDisk, extent
 from ..matrix.checks import as_matrix, as_vector, square_kernel
 from ..matrix.matrix import Csr, Matrix
-from ..matrix.rows import as_scipy, take_rows
+from ..matrix.rows import as_scipy, size_of, take_rows
 from ..problems.kernel_rows import KernelRows
 from ..settings import HALF_SQUARE, MULTICLASS, Settings, one_of
+from .estimate import estimate, require_memory_for, usual_multiclass
 from .multiclass import class_order, pairs
 
 # Rows times features of an average sub-problem; below, threads would mostly wait for each other in
@@ -126,9 +127,17 @@ def make_job(
     if len(order) < 2:
         got = f"only {order[0]:g}" if len(order) else "no rows"
         raise InputError(f"y must hold at least 2 classes, got {got}")
-    multiclass = multiclass or ("ovr" if settings.kernel == "linear" else "ovo")
+    multiclass = multiclass or usual_multiclass(settings.kernel)
     one_of("multiclass", multiclass, MULTICLASS)
+    linear = settings.kernel == "linear"
+    found = estimate(n, p, cells_of(X), len(order), multiclass, linear)
+    require_memory_for(found, len(order))
     return Job(X, y, order, multiclass, settings, make_problems(y, order, multiclass))
+
+
+def cells_of(X: Any) -> int:
+    """The entries of a matrix in memory or on disk."""
+    return X.n_cells if isinstance(X, OnDisk) else size_of(X).cells
 
 
 def make_problems(y: np.ndarray, classes: np.ndarray, multiclass: str) -> list[Problem]:

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import IO, Any
 
 import numpy as np
@@ -20,11 +20,16 @@ from .machine import Machine, load_model
 
 
 def predict_file(
-    test_file: Any, model_file: Any, output_file: Any, what: str = "labels"
+    test_file: Any,
+    model_file: Any,
+    output_file: Any,
+    what: str = "labels",
+    progress: Callable[[dict], Any] | None = None,
 ) -> tuple[int, int]:
     """Write a line per row of `test_file`; returns the number of rows and of right labels.
 
-    `what` follows the label: nothing ("labels"), its "probabilities", or its "scores".
+    `what` follows the label: nothing ("labels"), its "probabilities", or its "scores". `progress`
+    is called with a dict (`rows`) after every block.
     """
     machine = load_model(model_file)
     if what == "probabilities" and machine.record.probability is None:
@@ -34,20 +39,23 @@ def predict_file(
     with contextlib.closing(_blocks(test_file, machine)) as blocks:
         first = next(blocks)  # a file that cannot be read leaves the output as it is
         with writing(output_file) as f:
-            return _write_lines(f, machine, itertools.chain([first], blocks), what)
+            if what == "probabilities":
+                f.write(predictions.label_header(machine.classes))
+            found = 0, 0
+            for X, y in itertools.chain([first], blocks):
+                found = _write_block(f, machine, X, y, what, found)
+                if progress is not None:
+                    progress({"rows": found[0]})
+            return found
 
 
-def _write_lines(
-    f: IO[bytes], machine: Machine, blocks: Iterable[tuple[Matrix, np.ndarray]], what: str
+def _write_block(
+    f: IO[bytes], machine: Machine, X: Matrix, y: np.ndarray, what: str, found: tuple[int, int]
 ) -> tuple[int, int]:
-    n = correct = 0
-    if what == "probabilities":
-        f.write(predictions.label_header(machine.classes))
-    for X, y in blocks:
-        labels, lines = _lines(machine, X, what)
-        f.write(lines)
-        n, correct = n + len(y), correct + int(np.count_nonzero(labels == y))
-    return n, correct
+    """Write the lines of a block after those of `found` rows, of which some were right."""
+    labels, lines = _lines(machine, X, what)
+    f.write(lines)
+    return found[0] + len(y), found[1] + int(np.count_nonzero(labels == y))
 
 
 def _blocks(path: Any, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None, None]:

@@ -8,8 +8,23 @@ from typing import Any, NamedTuple
 
 from ..binary.solution import Solution
 from ..checkpoint.checkpoint import Checkpoint, Slot, open_checkpoint
+from ..checkpoint.form import (
+    MismatchError,
+    column,
+    duration,
+    fields,
+    flag,
+    floats,
+    number,
+    one_of,
+    optional,
+    sequence,
+    table,
+    text,
+    whole,
+)
 from ..clock import Clock
-from ..settings import Settings
+from ..settings import STATUSES, Settings
 
 
 class Solved(NamedTuple):
@@ -57,14 +72,17 @@ class Session:
         number: int,
         solve: Callable[[float, Slot | None], Solution],
         calibrate: Callable[[Solution], tuple[float, float]] | None = None,
+        shape: tuple[int | None, int | None] = (None, None),
     ) -> Solved:
-        """A sub-problem from the checkpoint, or solved and kept there once nothing would change if
-        it went on; at a limit, a later run may go further."""
+        """A sub-problem of this shape from the checkpoint, or solved and kept there once nothing
+        would change if it went on; at a limit, a later run may go further."""
         checkpoint = self.checkpoint
         known = None if checkpoint is None else checkpoint.done(number)
-        if known is not None:
-            sigmoid = known["sigmoid"] and tuple(known["sigmoid"])
-            return Solved(Solution(**known["solution"]), sigmoid, known["seconds"])
+        if checkpoint is not None and known is not None:
+            try:
+                return _recalled(known, shape)
+            except MismatchError as e:
+                raise checkpoint.changed(e) from None
         slot = None if checkpoint is None else checkpoint.slot(number)
         began = self.clock.now() if slot is None else slot.began
         solution = solve(began, slot)
@@ -94,3 +112,24 @@ class Session:
             self.recall_or_solve(number, partial(solve_one, number)).solution
             for number in range(count)
         ]
+
+
+def _recalled(known: Any, shape: tuple[int | None, int | None]) -> Solved:
+    """A sub-problem of this many rows and features from what a checkpoint keeps of it."""
+    n, p = shape
+    solution = fields(
+        w=optional(floats(p)),
+        beta=optional(floats(n)),
+        **dict.fromkeys(("b", "objective", "dual_objective", "gap"), number),
+        **dict.fromkeys(("alpha", "margins"), floats(n)),
+        certified=flag,
+        n_iter=whole,
+        status=one_of(*STATUSES),
+        **dict.fromkeys(("solver", "why", "model"), text),
+        history=table(column),
+    )
+    fields(solution=solution, sigmoid=optional(sequence(number, number)), seconds=duration)(known)
+    if (known["solution"]["w"] is None) == (known["solution"]["beta"] is None):
+        raise MismatchError("either w or beta is required")
+    sigmoid = known["sigmoid"] and tuple(known["sigmoid"])
+    return Solved(Solution(**known["solution"]), sigmoid, known["seconds"])

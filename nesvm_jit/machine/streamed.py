@@ -23,6 +23,7 @@ from ..problems.shard import Shard
 from ..problems.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..settings import Settings
 from .assembled import approximate_machine_ovr, linear_machine
+from .estimate import estimate, require_memory_for
 from .machine import Machine
 from .multiclass import class_order
 from .session import Session
@@ -51,6 +52,8 @@ def train_streamed(
         raise InputError("rows on disk are trained one class against the rest (ovr), got ovo")
     require_memory(matrix.n_cols)
     classes = read_classes(matrix, settings.C, class_weight)
+    n, k = matrix.n_rows, len(classes.labels)
+    require_memory_for(estimate(n, matrix.n_cols, matrix.n_cells, k, "ovr", True), k)
     data = partial(data_fingerprint, matrix, classes.costs)
     with session.saved(settings, data), one_blas_thread():
         if settings.approx is None:

@@ -15,7 +15,7 @@ from ..binary.start import Start
 from ..checkpoint.checkpoint import Slot
 from ..checkpoint.fingerprint import data_fingerprint
 from ..errors import InputError
-from ..files.ondisk.matrix import OnDisk
+from ..files.ondisk.matrix import OnDisk, extent
 from ..jit import get_threads
 from ..matrix.checks import as_matrix
 from ..settings import HALF_SQUARE, Settings
@@ -130,7 +130,8 @@ class Training:
             return solve_checked(posed.X, posed.sign, c, settings, start, posed.kernel_rows)
 
         calibrate = partial(self._calibrate, posed, c, number) if self.probability else None
-        solution, sigmoid, seconds = self.session.recall_or_solve(number, solve, calibrate)
+        shape = len(c), extent(job.X)[1]
+        solution, sigmoid, seconds = self.session.recall_or_solve(number, solve, calibrate, shape)
         return Found(problem, solution, c, seconds, sigmoid)
 
     def _limit(self, number: int, began: float | None = None) -> Settings:

@@ -11,6 +11,15 @@ import numpy as np
 
 from ..checkpoint.checkpoint import Checkpoint
 from ..checkpoint.fingerprint import FREE, data_fingerprint, settings_fingerprint
+from ..checkpoint.form import (
+    MismatchError,
+    fields,
+    flag,
+    number,
+    one_of,
+    optional,
+    whole,
+)
 from ..clock import Clock
 from ..machine.jobs import Job
 from ..machine.parallel import run_chains
@@ -18,8 +27,17 @@ from ..machine.session import Session
 from ..machine.validation import Fold, Piece, Validation, group_folds, make_split
 from ..settings import STATUSES, Settings
 from .result import Fit
-from .scores import all_scores
+from .scores import SCORES, all_scores
 
+FIT = fields(
+    scores=fields(**dict.fromkeys(SCORES, number)),
+    **dict.fromkeys(("seconds", "objective", "gap"), number),
+    certified=flag,
+    n_support=whole,
+    n_nonzero=optional(whole),
+    iterations=whole,
+    status=one_of(*STATUSES),
+)
 Fits = dict[tuple[int, int, int, int], Fit]  # by γ, cost, repeat and fold
 
 
@@ -42,7 +60,7 @@ class Grid:
 class Search:
     """The fits of a grid, and what is known of them so far.
 
-    Those of one γ, one repeat and a group of folds are finished and saved together: a column.
+    Those of one γ, one repeat and one fold are finished and saved together: a column.
     """
 
     def __init__(self, job: Job, grid: Grid, clock: Clock):
@@ -79,17 +97,33 @@ class Search:
                 raise KeyboardInterrupt
         return self.fits
 
+    def _recall(self, column: "Column", checkpoint: Checkpoint | None) -> bool:
+        """Whether the checkpoint has the fits of a column, which are then known."""
+        known = None if checkpoint is None else checkpoint.done(column.name)
+        if checkpoint is None or known is None:
+            return False
+
+        def fits_of(known: Any) -> dict[tuple[int, int], Fit]:
+            found = {}
+            for fold, i, fit in known:
+                FIT(fit)
+                found[int(fold), int(i)] = Fit(**fit)
+            if sorted(found) != [(k, i) for k in column.folds for i in range(len(self.grid.costs))]:
+                raise MismatchError("every C of a fold is required once")
+            return found
+
+        self._keep(column, checkpoint.require_form(fits_of, known))
+        self._done += len(known) * len(self.job.problems)
+        return True
+
     def _run_gamma(self, g: int, checkpoint: Checkpoint | None) -> None:
         missing = []
         for r in range(len(self.grid.splits)):
             for group in group_folds(self.job, self.grid.n_folds):
-                column = Column(g, r, group)
-                saved = None if checkpoint is None else checkpoint.done(column.name)
-                if saved is None:
-                    missing.append(column)
-                else:
-                    self._keep(column, {(k, i): Fit(**fit) for k, i, fit in saved})
-                    self._done += len(saved) * len(self.job.problems)
+                left = [
+                    fold for fold in group if not self._recall(Column(g, r, (fold,)), checkpoint)
+                ]
+                missing += [Column(g, r, left)] if left else []
         if not missing:
             return
         job = self._prepare(self.grid.gammas[g])
@@ -109,22 +143,20 @@ class Search:
         self, job: Job, column: "Column", checkpoint: Checkpoint | None
     ) -> list[Iterator[None]]:
         """The chains of fits of a column, a chain for every sub-problem."""
-        grid, fits = self.grid, dict[tuple[int, int], Fit]()
+        grid = self.grid
 
         def limit(number: int, fold: int, i: int) -> Settings:
             where = self._where(column, fold, i)
             return self.session.limit(job.settings, **where, problem=number)
 
         def finish(fold: Fold) -> None:
-            found = {(fold.number, i): make_fit(job, fold, i) for i in range(len(grid.costs))}
+            fits = {(fold.number, i): make_fit(job, fold, i) for i in range(len(grid.costs))}
             with self._lock:
-                fits.update(found)
-                whole = len(fits) == len(column.folds) * len(grid.costs)
-                for (_, i), fit in found.items():
+                for (_, i), fit in fits.items():
                     self._note_score(fit, grid.costs[i], grid.gammas[column.gamma])
-            if whole:
-                self._keep(column, fits)
-                save(checkpoint, column, fits)
+            one = replace(column, folds=[fold.number])
+            self._keep(one, fits)
+            save(checkpoint, one, fits)
 
         weights = grid.sample_weight, grid.class_weight
         split = make_split(job, grid.splits[column.repeat], column.folds, *weights)

@@ -1,9 +1,13 @@
 """What is wrong with LIBSVM text, in words."""
 
+import codecs
+
 import numpy as np
 
 from ...errors import FormatError
 from ...kernels.text import libsvm as lt
+
+BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def no_rows(name: str) -> FormatError:
@@ -35,7 +39,7 @@ def explain(
     word = token(text, pos)
     index, _, value = word.strip("'").partition(":")
     previous = int(block[lt.PREVIOUS])
-    marked = pos == 0 and first_line == 1 and text[0] >= 0xEF
+    marked = pos == 0 and first_line == 1 and bytes(text[:3]).startswith(BYTE_ORDER_MARKS)
     what = {
         lt.BAD_LABEL: f"label must be a decimal number, got {word}"
         + (" (a byte order mark: save as plain ASCII)" if marked else ""),

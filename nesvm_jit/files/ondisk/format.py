@@ -1,6 +1,8 @@
 """The folder of an on-disk matrix: a sealed header and four little-endian arrays, a file each."""
 
+import errno
 import os
+import stat
 import sys
 import threading
 import weakref
@@ -51,6 +53,7 @@ def read_header(folder: Any) -> Header:
     name = display_name(folder)
     where = os.path.join(os.fsdecode(folder), HEADER)
     try:
+        require_regular(where)
         with open(where, "rb") as f:
             data = f.read()
     except (FileNotFoundError, NotADirectoryError):
@@ -92,6 +95,12 @@ def _checked(facts: dict) -> Header:
     return header
 
 
+def require_regular(path: str) -> None:
+    """Refuse a pipe, which nobody may ever write into."""
+    if stat.S_ISFIFO(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "a regular file is required, it is a pipe")
+
+
 def _is_count(value: Any) -> bool:
     return type(value) is int and 0 <= value < 1 << 60
 
@@ -107,6 +116,7 @@ class Array:
         self.dtype, self.length = dtype, length
         self._lock = threading.Lock()
         try:
+            require_regular(path)
             self._file = os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
         except OSError as e:
             raise FormatError(f"{self.name}: cannot be read: {e.strerror}") from None

@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 import shutil
-import sys
 import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -19,6 +18,7 @@ from ...errors import FormatError, NesvmError
 from ...matrix.matrix import CsrArrays
 from .. import sealed
 from ..libsvm.stream import START, Place
+from ..locks import try_lock
 from ..text import display_name
 from .format import ARRAYS, FILES, FORMAT, HEADER, Header
 
@@ -260,20 +260,8 @@ def _locked(folder: str, name: str) -> int:
 
 
 def _lock(file: int) -> bool:
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except (BlockingIOError, PermissionError):
-        return False
-    except OSError:  # some network disks have no locks
-        return True
-    return True
+    """Whether the lock is ours, or nobody can have one."""
+    return try_lock(file) is not False
 
 
 def _write(f: Any, part: np.ndarray) -> None:
