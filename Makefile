@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of processes are started by the tests: bytecode is written once, for all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow mutants fuzz lint format docs screenshots bench-read bench-kernels bench-startup \
+.PHONY: demo test test-slow mutants fuzz fuzz-certificates lint format docs screenshots bench-read bench-kernels bench-startup \
 	bench-threads bench-solvers bench-peers bench-paper bench-scale bench bench-compare clean
 
 # Peers that some tests compare with; without them these tests are skipped. Programs are installed
@@ -56,6 +56,9 @@ test-slow: $(READY)
 # a million mutated files, and every truncation of real ones
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz_reader --cases 1000000
+
+fuzz-certificates: $(READY)
+	$(BIN)/python -m tests.fuzz_certificates --cases 20000
 
 # small faults put into the package one at a time: do the tests notice? SEED=1 draws others
 SEED ?= 0

@@ -64,37 +64,24 @@ def test_bounds_enclose_the_optimum(name, model, solver):
 def test_the_objective_is_that_of_the_point(name, model, solver):
     case, s = CASES[name], fit(name, model, solver)
     exact = exact_objective(model, case.dense, case.y, case.c, s.w, s.b)
+    assert s.objective >= exact
     assert s.objective == pytest.approx(float(exact), rel=1e-9)
     np.testing.assert_allclose(s.margins, case.dense @ s.w + s.b, rtol=1e-9, atol=1e-9)
 
 
-BOUND_FAULTS = (
-    *(
-        (words, "lpsvm", ("newton", "auto"), "issue 17, W5: Σαyx of a large α is above 1")
-        for words in ("one far row, x1e+06", "constant columns, x1e+06")
-    ),
-    *(
-        (
-            *("a column of a million, x1e+06", model, ("newton", "auto")),
-            "issue 17, W2: the rounding of Σαyx is not in the bound",
-        )
-        for model in ("csvm", "lssvm")
-    ),
-)
-
-
-@every(*ROUNDS, faults=BOUND_FAULTS)
+@every(*ROUNDS)
 def test_the_bound_is_the_value_of_a_feasible_dual_point(name, model, solver):
     case, s = CASES[name], fit(name, model, solver)
     direction, tilt, value = exact_dual(model, case.dense, case.y, case.c, s.alpha)
+    assert s.dual_objective <= value
     assert s.dual_objective == pytest.approx(float(value), abs=1e-9 * s.objective)
     assert not s.alpha[case.c == 0].any()
     if model != "lssvm":
         assert ((s.alpha >= 0) & (s.alpha <= case.c)).all()
     if case.bias:
-        assert abs(tilt) <= 1e-12 * np.abs(s.alpha).sum()
+        assert tilt == 0
     if model == "lpsvm":
-        assert max(abs(direction)) <= 1 + 1e-9
+        assert max(abs(direction)) <= 1
 
 
 STALLS = (

@@ -10,6 +10,7 @@ import pytest
 from nesvm_jit import InputError, Settings, solve
 from nesvm_jit.binary import finish, kernel_matrix, linear
 from nesvm_jit.binary import kernel as kernel_form
+from nesvm_jit.binary.finish import Ending
 from nesvm_jit.binary.kernel import solve_kernel
 from nesvm_jit.binary.kernel_matrix import (
     budget_bytes,
@@ -125,8 +126,10 @@ def test_the_objective_is_that_of_the_point_added_up_afresh(model, bias, seed):
     X, y = draw(seed=seed)
     s = solve(X, y, model, C=3.0, bias=bias, tol=1e-6)
     fresh = problem_in_memory(as_matrix(X), y, np.full(40, 3.0), MODELS[model](), bias)
-    assert s.objective == fresh.objective_at(np.append(s.w, s.b)[: 4 + bias])[0]
-    assert s.dual_objective == approx(fresh.value_of(s.alpha).value, rel=1e-13)
+    P = fresh.objective_at(np.append(s.w, s.b)[: 4 + bias])[0]
+    assert P <= s.objective <= P * (1 + 1e-13)
+    near = 1e-10 if model == "lpsvm" else 1e-12  # α is made smaller until it is surely feasible
+    assert s.dual_objective == approx(fresh.value_of(s.alpha).value, rel=near)
     assert model == "lpsvm" or s.objective in s.history["objective"]
 
 
@@ -979,13 +982,13 @@ def test_a_coarse_kernel_gives_way_to_a_finer_one_where_it_must(bias, alpha0):
     rows, made, _ = coarse_rows(X)
     rough = solve_kernel(X, y, 1e-3 * c, Settings(kernel="rbf", bias=bias, tol=0.5), rows, alpha)
     assert rough.certified
-    assert made == []
+    assert len(made) == 1  # to settle it
 
 
 def test_a_kernel_that_is_not_settled_afresh_goes_on_with_a_finer_one(monkeypatch):
     X, y = draw(60)
     rows, made, _ = coarse_rows(X)
-    monkeypatch.setattr(kernel_form, "holds_afresh", lambda *_: False)
+    monkeypatch.setattr(Ending, "holds", lambda *_: False)
     s = solve_kernel(X, y, np.full(60, 0.01), Settings(kernel="rbf", tol=0.5), rows)
     assert len(made) == 1
     assert s.certified
@@ -1008,7 +1011,7 @@ def test_a_kernel_machine_interrupted_before_its_first_round(monkeypatch):
     for model in ("csvm", "lssvm"):
         s = solve(X, y, model, "rbf", C=2.0)
         assert (s.status, s.n_iter) == ("interrupted", 0)
-        assert s.dual_objective <= s.objective <= 80.0
+        assert s.dual_objective <= s.objective <= 80.0 * (1 + 1e-12)
 
 
 def newton_asked(monkeypatch, **settings):

@@ -348,15 +348,15 @@ def test_coordinate_steps_ended_by_a_limit_have_margins_and_a_bound(model, bias)
 def test_an_interrupt_in_the_closing_passes_keeps_what_was_found(solver, bias, monkeypatch):
     X, y = ball()
     expect = solve(X, y, bias=bias, solver=solver)
-    real, calls = LinearProblem.value_of, []
+    real, calls = LinearProblem.settle, []
 
-    def value_of(problem, alpha):
+    def settle(problem, v, alpha, tol):
         calls.append(alpha)
         if len(calls) == 1:
             raise KeyboardInterrupt
-        return real(problem, alpha)
+        return real(problem, v, alpha, tol)
 
-    monkeypatch.setattr(LinearProblem, "value_of", value_of)
+    monkeypatch.setattr(LinearProblem, "settle", settle)
     s = solve(X, y, bias=bias, solver=solver)
     assert s.status == "interrupted"
     assert len(calls) >= 2

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.loss import SQUARE
 from ..models.base import Smoothing
 from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
@@ -17,6 +16,7 @@ from ..solvers import newton
 from ..solvers.run import Run
 from .solution import Solution
 
+MOST_AGAIN = 3  # times that a run goes on when its tolerance is not met in exact arithmetic
 SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficients are tried as 0
 
 
@@ -27,6 +27,44 @@ def until_interrupted(run: Run) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         run.status = "interrupted"
+
+
+class Ending:
+    """How a run ends: its best point, settled once unless the run goes on."""
+
+    def __init__(self, run: Run, settle: Callable[[], dict[str, Any]]):
+        self.run, self._settle, self._tol = run, settle, run.settings.tol
+        self._found: dict[str, Any] | None = None
+
+    def holds(self) -> bool:
+        """Whether the tolerance is met in exact arithmetic, too."""
+        self._found = self._settle()
+        return self.run.gap <= self._tol
+
+    def go_on(self, steps: Callable[[], None]) -> None:
+        """More steps where the tolerance was met but for rounding, to one that makes up for it."""
+        run, settings = self.run, self.run.settings
+        try:
+            for _ in range(MOST_AGAIN):
+                if run.status != "converged" or self.holds():
+                    break
+                tighter = run.settings.tol - 2.0 * (run.gap - self._tol)
+                if not tighter > 0.1 * self._tol:  # rounding takes more than steps can make up for
+                    break
+                run.settings, run.status = settings.derive(tol=tighter), ""
+                self.forget()
+                steps()
+                run.status = run.status or "converged"
+        finally:
+            run.settings = settings
+
+    def forget(self) -> None:
+        """What was settled is not the end."""
+        self._found = None
+
+    def settle(self) -> dict[str, Any]:
+        """What the solution consists of."""
+        return self._found or self._settle()
 
 
 def conclude(run: Run, settle: Callable[[], dict[str, Any]]) -> Solution:
@@ -66,13 +104,12 @@ def settle_linear(
     if run.status != "converged" or run.alpha is None:
         for at in (best, latest):  # neither need have been certified
             run.certify(at)
-    point, margins = best.point, best.margins
-    P = best.objective
+    point = best.point
     if problem.model.smoothed_penalty:
         point = sparsest_linear(problem, best, latest, run)
-    if margins is None or point is not best.point:
-        P, margins = problem.objective_at(point)
-    run.settle(P, problem.value_of(run.alpha))
+    alpha = problem.zero().alpha if run.alpha is None else run.alpha
+    objective, dual, margins = problem.settle(point, alpha, run.settings.tol)
+    run.settle(objective, dual)
     run.alpha = problem.shard.collect(run.alpha)
     w, b = problem.split(point)
     return {"w": w.copy(), "beta": None, "b": b, "margins": problem.shard.collect(margins)}
@@ -92,27 +129,14 @@ def sparsest_linear(
 # ---------------------------------------------------------------- kernel machines
 
 
-def holds_afresh(problem: KernelProblem, run: Run) -> bool:
-    """Whether the tolerance is met by the best point and its bound added up afresh, too."""
-    assert run.best is not None
-    beta, b = problem.split(run.best.point)
-    if not np.array_equal(beta, problem.beta):
-        problem.place(beta)
-        run.certify(problem.current())
-    at = problem.at(np.append(problem.beta, b))
-    run.settle(at.objective, problem.value_of(run.alpha, at))
-    return run.gap <= run.settings.tol
-
-
 def settle_kernel(run: Run) -> dict[str, Any]:
-    """β, b and the margins of the best point, certified afresh."""
+    """β, b and the margins of the best point, with its values as they are in exact arithmetic."""
     problem = run.problem  # which may be a finer one by now
     assert isinstance(problem, KernelProblem)
     beta, b = (problem.beta, 0.0) if run.best is None else problem.split(run.best.point)
-    partly = problem.loss == SQUARE and not problem.c.all()  # f is not known of every row
-    if partly or not np.array_equal(beta, problem.beta):
+    if run.alpha is None or not np.array_equal(beta, problem.beta):
         problem.place(beta)
-    run.certify(problem.current())
+        run.certify(problem.current())
     return _settle_at(problem, np.append(beta, b), run)
 
 
@@ -135,11 +159,14 @@ def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
 
 
 def _settle_at(problem: KernelProblem, point: np.ndarray, run: Run) -> dict[str, Any]:
-    """The point where the problem stands, with its values afresh."""
+    """The point and the bound, with their values as they are in exact arithmetic."""
+    if not np.isfinite(point).all():  # what overflowed is worse than nothing
+        point = np.zeros(len(point))
     b = float(point[-1])
-    at = problem.at(point)
-    run.settle(at.objective, problem.value_of(run.alpha, at))
-    return {"w": None, "beta": point[:-1].copy(), "b": b, "margins": problem.f + b}
+    alpha = np.zeros(problem.n_rows) if run.alpha is None else run.alpha
+    objective, dual, beta, f = problem.settle(point, alpha)
+    run.settle(objective, dual)
+    return {"w": None, "beta": beta.copy(), "b": b, "margins": f + b}
 
 
 def sparsest_kernel(problem: KernelProblem, beta: np.ndarray, b: float, run: Run) -> np.ndarray:

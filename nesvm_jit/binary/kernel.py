@@ -14,7 +14,8 @@ from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
-from ..problems.kernel_rows import KernelRows
+from ..problems.kernel_rows import KernelRows, entries_of
+from ..problems.settling import Columns
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import HALF_SQUARE, Settings
 from ..solvers import gradient
@@ -22,14 +23,14 @@ from ..solvers.coarse import newton_in_levels, pairwise_in_levels, run_in_pairs
 from ..solvers.driver import always, drive, now_and_then
 from ..solvers.least_squares import least_squares
 from ..solvers.run import Run
-from .finish import conclude, holds_afresh, settle_kernel, settle_smoothed, until_interrupted
+from .finish import Ending, conclude, settle_kernel, settle_smoothed, until_interrupted
 from .kernel_matrix import (
     INDEFINITE,
     NOT_SEMIDEFINITE,
     budget_bytes,
     kernel_rows,
-    precomputed_matrix,
     spec_of,
+    symmetric_matrix,
 )
 from .linear import linear_problem, solve_problem
 from .solution import Solution
@@ -56,10 +57,11 @@ def solve_kernel(
     if settings.solver == "auto":
         run.engine = "coordinate" if loss == HINGE else "newton"
         run.why = f"the engine of {settings.model} with a kernel"
-    settle = partial(settle_kernel, run)
+    ending = Ending(run, partial(settle_kernel, run))
+    settle = ending.settle
     with until_interrupted(run):
         if run.engine == "coordinate":
-            _run_pairwise(problem, run, alpha0)
+            _run_pairwise(problem, ending, alpha0)
         elif run.engine == "newton" and loss == SQUARE:
             drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
         else:
@@ -72,19 +74,22 @@ def solve_kernel(
     return found
 
 
-def _run_pairwise(problem: KernelProblem, run: Run, alpha0: np.ndarray | None) -> None:
+def _run_pairwise(problem: KernelProblem, ending: Ending, alpha0: np.ndarray | None) -> None:
     """Pairwise steps; on finer rows where the rounding of K alone keeps the gap open."""
+    run = ending.run
     if alpha0 is None:
         pairwise_in_levels(problem, run, np.random.default_rng(run.settings.seed))
     else:
         run_in_pairs(problem, alpha0, run)
     if problem.rows.finer is None:
+        ending.go_on(lambda: run_in_pairs(problem, problem.beta * problem.y, run))
         return
-    if run.status == "converged" and not holds_afresh(problem, run):
+    if run.status == "converged" and not ending.holds():
         run.status = ""
     if not run.done:
+        ending.forget()
         beta = problem.beta
-        finer = KernelProblem(problem.rows.finer(), problem.y, problem.c, problem.bias)
+        finer = KernelProblem(problem.rows.fine(), problem.y, problem.c, problem.bias)
         run.begin_again(finer)
         run_in_pairs(finer, beta * problem.y, run)
 
@@ -106,10 +111,11 @@ def _solve_on_columns(
     X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, rows: KernelRows | None
 ) -> Solution:
     """R(β) as penalty: the linear machine whose features are the columns of K."""
+    entries = None  # of a matrix that is the problem itself
     if rows is not None:
-        K = rows.store
+        K, entries = rows.store, rows.entries
     elif settings.kernel == "precomputed":
-        K = precomputed_matrix(X)
+        K = symmetric_matrix(X)
     else:
         n = shape(X)[0]
         budget = budget_bytes(settings.cache_mb)
@@ -118,12 +124,14 @@ def _solve_on_columns(
                 f"{settings.model} with a kernel needs {8 * n * n / 2**20:.3g} MB "
                 f"for its {n} rows, got a budget of {budget / 2**20:.3g} MB"
             )
-        gamma = spec_of(X, settings).gamma
-        kernel = (settings.kernel, gamma, settings.coef0, settings.degree)
-        K = gram(narrowed(X)[0][0], None, *kernel)
+        spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
+        K = gram(narrow, None, settings.kernel, spec.gamma, settings.coef0, settings.degree)
+        entries = entries_of(narrow, spec, np.float64)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
     problem, _ = linear_problem(as_matrix(K), y, c, settings)
+    if entries is not None and entries.epsilon > 0.0:
+        problem.columns = Columns(entries, entries.roots[used])
     found = solve_problem(problem, settings.derive(kernel="linear"), Start())
     beta = np.zeros(len(c))
     beta[used] = found.w

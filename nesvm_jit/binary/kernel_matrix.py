@@ -18,7 +18,9 @@ from ..matrix.checks import as_number, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, take_rows
 from ..numerics.eigenvalues import extreme_eigenvalues
-from ..problems.kernel_rows import KernelRows, entry_error
+from ..numerics.semidefinite import proven_diagonal
+from ..problems.kernel_rows import KernelRows, entries_of, entry_error
+from ..problems.rounding import EntryError, given_entries
 from ..settings import Settings
 
 SYMMETRIC = 1e-10  # share of its largest entry by which a precomputed kernel may be asymmetric
@@ -63,7 +65,8 @@ def kernel_rows(X: Matrix, settings: Settings) -> KernelRows:
     """The rows of the kernel matrix, kept as the budget allows."""
     budget = budget_bytes(settings.cache_mb)
     if settings.kernel == "precomputed":
-        return KernelRows(None, None, budget, K=precomputed_matrix(X))
+        K, entries = precomputed_matrix(X)
+        return KernelRows(None, None, budget, K=K, entries=entries)
     spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
     dtype, _ = precision(narrow, settings, spec)
     return KernelRows(narrow, spec, budget, dtype)
@@ -113,12 +116,15 @@ class SharedMatrix:
     epsilon: float
     place: np.ndarray  # of every row in K
     finer: Callable[[np.ndarray | None], KernelRows] | None
+    entries: EntryError  # in the order of K
 
     def rows(self, part: np.ndarray | None) -> KernelRows:
         """The kernel between a part of the rows, or all."""
-        K = self.K if part is None else _between(self.K, self.place[part])
+        K, entries = self.K, self.entries
+        if part is not None:
+            K, entries = _between(K, self.place[part]), entries.take(self.place[part])
         finer = partial(self.finer, part) if self.finer else None
-        return KernelRows(None, None, 0.0, K=K, epsilon=self.epsilon, finer=finer)
+        return KernelRows(None, None, 0.0, K=K, epsilon=self.epsilon, finer=finer, entries=entries)
 
     def between(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         """A copy of the kernel between two sets of rows."""
@@ -146,8 +152,8 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
     """The kernel matrix of all rows, in this order or as they come; None where it takes more than
     half the budget. A precomputed one is there."""
     if settings.kernel == "precomputed":
-        K = precomputed_matrix(X)
-        return SharedMatrix(K, float(np.finfo(float).eps), np.arange(len(K)), None)
+        K, entries = precomputed_matrix(X)
+        return SharedMatrix(K, float(np.finfo(float).eps), np.arange(len(K)), None, entries)
     spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
     dtype, epsilon = precision(narrow, settings, spec)
     n = shape(X)[0]
@@ -161,10 +167,24 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
     K = gram(rows, None, *kernel, dtype=dtype)
     share = settings.derive(cache_mb=0.5 * worker_mb(settings))
     finer = partial(finer_rows, X, share) if dtype == np.float32 else None
-    return SharedMatrix(K, epsilon, place, finer)
+    return SharedMatrix(K, epsilon, place, finer, entries_of(rows, spec, dtype))
 
 
-def precomputed_matrix(X: Matrix) -> np.ndarray:
+def precomputed_matrix(X: Matrix) -> tuple[np.ndarray, EntryError]:
+    """A kernel matrix that was given, proven to be positive semidefinite but for rounding; where it
+    is not exactly symmetric, the mean of it and its transpose."""
+    K = symmetric_matrix(X)
+    if not _is_symmetric(K):
+        K = 0.5 * (K + K.T)
+    shift = proven_diagonal(K, INDEFINITE)
+    if shift is None:
+        raise InputError(f"{NOT_SEMIDEFINITE}, or one so near zero that nothing can be proven")
+    return K, given_entries(np.diagonal(K), shift)
+
+
+def symmetric_matrix(X: Matrix) -> np.ndarray:
+    """A kernel matrix that was given, symmetric but for rounding, whose extreme eigenvalues do not
+    look negative."""
     K = as_scipy(X).toarray() if isinstance(X, Csr) else X
     n, p = K.shape
     square_kernel(n, p)
@@ -179,3 +199,9 @@ def precomputed_matrix(X: Matrix) -> np.ndarray:
     if lowest < -INDEFINITE * max(highest, -lowest):
         raise InputError(f"{NOT_SEMIDEFINITE} near {lowest:.3g}, the largest being {highest:.3g}")
     return K
+
+
+def _is_symmetric(K: np.ndarray) -> bool:
+    return all(
+        np.array_equal(K[lo : lo + 256], K[:, lo : lo + 256].T) for lo in range(0, len(K), 256)
+    )

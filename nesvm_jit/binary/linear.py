@@ -22,7 +22,7 @@ from ..solvers.driver import State, drive
 from ..solvers.engines import ENGINES
 from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
-from .finish import conclude, settle_linear, until_interrupted
+from .finish import Ending, conclude, settle_linear, until_interrupted
 from .solution import Solution
 from .start import Start
 
@@ -63,6 +63,7 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
     alpha0 = None if start.alpha0 is None else _inside_bounds(problem, start.alpha0)
     saving = None if start.slot is None else Saving(start.slot, problem)
     taken_up = None if saving is None else saving.take_up(run, _resume)
+    ending = Ending(run, partial(settle_linear, problem, run, v0, first))
     with until_interrupted(run):
         engine = ENGINES[run.engine]
         state: State | None = taken_up
@@ -74,10 +75,18 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
             engine = ENGINES[run.engine]
             steps = engine.steps(problem, run, state)
             drive(steps, run, engine.certify, engine.patience, saving)
-            state = hand_over(problem, run, state)
+            last, state = state, hand_over(problem, run, state)
         if saving is not None and saving.asked and not run.done:  # it ended by itself before
             run.status = "interrupted"
-    return conclude(run, partial(settle_linear, problem, run, v0, first))
+        if saving is None and problem.shard.data.resident:
+            ending.go_on(partial(_go_on, problem, run, last))
+    return conclude(run, ending.settle)
+
+
+def _go_on(problem: LinearProblem, run: Run, state: State) -> None:
+    """More steps of the engine that has ended the run."""
+    engine = ENGINES[run.engine]
+    drive(engine.steps(problem, run, state), run, engine.certify, engine.patience)
 
 
 def _resume(problem: LinearProblem, run: Run, saved: dict[str, Any]) -> State:

@@ -39,6 +39,8 @@ METHODS = {
     "swept": Method(Result.VECTOR, reads=Memory.SWEEP),
     "spread": Method(Result.SUM),
     "margins_at": Method(Result.VECTOR),
+    "row_norms": Method(Result.VECTOR),
+    "row_cells": Method(Result.VECTOR),
     "place": Method(Result.NONE, begins=Memory.WALK),
     "aim": Method(Result.NONE, changes=Memory.WALK),
     "slope": Method(Result.SUM),

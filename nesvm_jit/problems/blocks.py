@@ -51,6 +51,11 @@ def block_size(data: Blocks) -> Size:
     return data.size._replace(rows=most, cells=data.size.cells // len(data.bounds))
 
 
+def count_cells(X: Matrix) -> np.ndarray | int:
+    """How many entries of each row are stored."""
+    return np.diff(X.indptr) if isinstance(X, Csr) else X.shape[1]
+
+
 class Resident:
     """A matrix in memory."""
 

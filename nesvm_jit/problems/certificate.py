@@ -42,6 +42,15 @@ class Vectors(Protocol):
     model: Model
     bias: bool
     facts: Any
+    data: Any  # where rows come from
+
+    @property
+    def whole(self) -> Any:
+        """The matrix, of rows in memory."""
+
+    @property
+    def rows(self) -> RowData:
+        """What belongs to all rows, of those in memory."""
 
     def map(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> Any:
         """function(rows, *vectors, *numbers) of every block, as one vector."""
@@ -53,6 +62,21 @@ class Vectors(Protocol):
 
     def dual_weights(self, alpha: Any) -> np.ndarray:
         """Σ α_i y_i x_i: one pass over the rows."""
+
+    def margins_at(self, w: np.ndarray, b: float) -> Any:
+        """x_i·w + b of every row: one pass over the rows."""
+
+    def row_norms(self) -> Any:
+        """‖x_i‖₂ of every row, rounded up."""
+
+    def row_cells(self) -> Any:
+        """How many entries of every row are stored."""
+
+    def collect(self, vector: Any) -> np.ndarray:
+        """A vector as an array."""
+
+    def deal(self, vector: np.ndarray) -> Any:
+        """An array as a vector."""
 
 
 def best_multiple(model: Model, sums: DualSums, share: float) -> tuple[float, float]:

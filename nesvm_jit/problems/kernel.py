@@ -6,11 +6,12 @@ without the box (LS-SVM), with Σβ = 0 where there is a bias: one β is a prima
 
 import numpy as np
 
-from ..kernels.loss import HINGE, SQUARE, true_loss
+from ..kernels.loss import HINGE, SQUARE, RowData, true_loss
 from ..models.base import UNSMOOTHED
 from .certificate import DualPoint
 from .evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from .kernel_rows import KernelRows
+from .settling_kernel import SettledKernel, Sums, settle_kernel
 
 DRIFT = 1e-3  # of the gap is what rounding in f may come to
 GROWN = 10.0  # times what a fresh f has
@@ -31,6 +32,7 @@ class KernelProblem:
         # exact problem
         self._root = np.sqrt(np.abs(rows.diagonal()))
         self._most_felt = float(np.linalg.norm(c * self._root))  # where every row has a loss
+        self._trail, self._terms = 0.0, 0  # Σ|β∘√K_ii| of all that was added up, in how many terms
         self._fresh = self._drift = 0.0  # ε ‖β∘√K_ii‖ of all that was added up, at first and now
 
     @property
@@ -53,6 +55,8 @@ class KernelProblem:
         self.beta[:] = beta
         self.f[:] = self.rows.times(self.beta)[0] if f is None else f
         self._fresh = self._drift = self._rounding(self.beta)
+        self._trail = float(np.abs(self.beta) @ self._root) if f is None else np.inf
+        self._terms = self.n_rows
 
     def move(self, indices: np.ndarray, new: np.ndarray) -> int:
         """Set β there and bring f up to date; returns how many entries changed."""
@@ -61,6 +65,8 @@ class KernelProblem:
         self.beta[indices] = new
         self.rows.add(indices[moved], change[moved], self.f)
         self._drift = float(np.hypot(self._drift, self._rounding(change, indices)))
+        self._trail += float(np.abs(change) @ self._root[indices])
+        self._terms += len(moved)
         return len(moved)
 
     def _rounding(self, beta: np.ndarray, indices: np.ndarray | slice = slice(None)) -> float:
@@ -163,6 +169,13 @@ class KernelProblem:
         beta = alpha * self.y
         value = self.dual_value(beta, self._f_of(beta))
         return DualPoint(value - self._rounding(beta) * self._uncertain(at.felt), alpha)
+
+    def settle(self, v: np.ndarray, alpha: np.ndarray) -> SettledKernel:
+        """P at v from above and D near α from below, true in exact arithmetic."""
+        beta, b = self.split(v)
+        data, stands = RowData(self.y, self.c, self.c), np.array_equal(beta, self.beta)
+        known = Sums(self.f, self._trail, self._terms) if stands else None
+        return settle_kernel(self.rows, data, self.loss, self.bias, beta, b, alpha, known)
 
     def best_bias(self) -> float:
         """The b of least loss at f.

@@ -6,10 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from ..jit import one_blas_thread
+from ..jit import chunk_count, one_blas_thread
 from ..kernels.gram import (
+    BLAS,
     DIFFERENCES,
     RBF,
+    SPARSE,
     Spec,
     _gram_part,
     centre_of,
@@ -19,11 +21,24 @@ from ..kernels.gram import (
     tiling,
 )
 from ..kernels.pairwise import _add_rows, _block
-from ..kernels.sums import norms_of
+from ..kernels.sums import _margins, norms_of
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import take_rows
+from .blocks import count_cells
+from .rounding import (
+    TINY,
+    UNIT,
+    EntryError,
+    above,
+    given_entries,
+    growth,
+    kernel_entries,
+    norm_above,
+    row_norms_above,
+)
 
 FEWEST = 16  # rows kept however small the budget
+PANEL = 256  # rows that are computed at a time to be multiplied once
 
 
 def entry_error(X: Matrix, spec: Spec, dtype, reach: float) -> float:
@@ -40,6 +55,43 @@ def entry_error(X: Matrix, spec: Spec, dtype, reach: float) -> float:
     if spec.kind == RBF and np.dtype(dtype) == np.float32:
         rounded = spec.gamma**0.5 * float(norms_of(X)[0].max(initial=0.0))
     return eps * (1.0 + 2.0 * reach + rounded)
+
+
+def entries_of(
+    X: Matrix, spec: Spec, dtype: Any, centre: np.ndarray | None = None, how: int | None = None
+) -> EntryError:
+    """How far the entries of the kernel matrix of X may be off at most, computed in this way, or
+    as `gram` does it."""
+    n, p = shape(X)
+    if centre is None or how is None:
+        centre = centre_of(X, spec)
+        how = tiling(X, dtype, reach_of(X, spec, centre))[0]
+    cells = np.broadcast_to(np.asarray(count_cells(X), dtype=float), n)
+    norms = row_norms_above(norms_of(X)[0], cells)
+    most, eps = (p if how != SPARSE else int(cells.max(initial=0.0))), np.finfo(dtype).eps / 2.0
+    reach = 0.0
+    if spec.kind == RBF and how != DIFFERENCES:
+        whole = above(spec.gamma * float(norms.max(initial=0.0)) ** 2, 4)
+        reach = above(spec.gamma * _farthest(X, centre, norms), 4) if how == BLAS else whole
+        if eps > UNIT:  # rows are rounded before they are moved
+            reach += above(np.sqrt(reach * whole) + eps * whole, 4)
+    return kernel_entries(spec, how, norms, most, reach, float(eps))
+
+
+def _farthest(X: Matrix, centre: np.ndarray, norms: np.ndarray) -> float:
+    """The largest ‖x_i − centre‖² or a little more; of compressed rows as ‖x‖² − 2x·centre +
+    ‖centre‖², whose roundings go with the sum of their sizes."""
+    n, p = shape(X)
+    if isinstance(X, np.ndarray):
+        blocks = (X[lo : lo + PANEL] - centre for lo in range(0, n, PANEL))
+        far = max((float(np.einsum("ij,ij->i", a, a).max()) for a in blocks), default=0.0)
+        return above(far, p + 4) + p * TINY
+    size = norm_above(centre)
+    products = np.empty(n)
+    _margins(chunk_count(n, 1), X, centre, 0.0, products)
+    parts = norms**2 + size**2 + 2.0 * norms * size
+    far = norms**2 - 2.0 * products + size**2 + growth(2.0 * p + 16.0) * parts
+    return float(np.minimum(far, above(parts, 8)).max(initial=0.0))
 
 
 class KernelRows:
@@ -59,12 +111,15 @@ class KernelRows:
         K: np.ndarray | None = None,
         epsilon: float = np.finfo(float).eps,
         finer: Callable[[], "KernelRows"] | None = None,
+        entries: EntryError | None = None,
     ):
         self.computed = 0.0  # rows, or as many cells as n of them have
         self.epsilon = epsilon  # about the relative error of an entry, against √K_ii √K_jj
         self._clock = 0
         self.X, self.spec = X, spec
         self.finer = finer  # the same rows with less rounding, where there are such
+        self._entries = entries
+        self._fine: KernelRows | None = None
         if K is not None:
             self.n = self.capacity = len(K)
             K = K if K.flags.c_contiguous else K.T if K.flags.f_contiguous else K.copy()
@@ -104,7 +159,9 @@ class KernelRows:
         """K between these samples alone, with a budget of as many rows."""
         if self.X is None:
             part = self.store[np.ix_(indices, indices)]
-            return KernelRows(None, None, 0.0, K=part, epsilon=self.epsilon)
+            return KernelRows(
+                None, None, 0.0, K=part, epsilon=self.epsilon, entries=self.entries.take(indices)
+            )
         X = take_rows(self.X, indices)
         budget = float(self._writable.nbytes)
         return KernelRows(X, self.spec, budget, self.dtype)
@@ -112,6 +169,20 @@ class KernelRows:
     def diagonal(self) -> np.ndarray:
         """K_ii."""
         return self._diagonal
+
+    @property
+    def entries(self) -> EntryError:
+        """How far entries may be off at most; those of a matrix that is there are exact unless
+        something else was said."""
+        if self._entries is None:
+            if self.X is None or self.spec is None:
+                self._entries = given_entries(self._diagonal, np.zeros(self.n))
+                if self.finer is not None:
+                    self._entries = self._entries._replace(epsilon=2.0 * self.epsilon)
+            else:
+                how = (self.dtype, self._centre, self._how)
+                self._entries = entries_of(self.X, self.spec, *how)
+        return self._entries
 
     def largest(self) -> np.ndarray:
         """max_j |K_ij| of every row."""
@@ -178,6 +249,35 @@ class KernelRows:
             slots = self.fetch(part)
             for v, Kv in zip(V, out, strict=True):
                 _add_rows(self.store, slots, v[part], Kv)
+        return out
+
+    def fine(self) -> "KernelRows":
+        """The same rows with as little rounding as there can be."""
+        if self._fine is None:
+            self._fine = self.finer() if self.finer is not None else self
+        return self._fine
+
+    def times_between(self, V: np.ndarray, others: np.ndarray) -> np.ndarray:
+        """Kv of each row v of V, computed afresh where one of them is not zero and at the other
+        rows asked for; nothing is kept. Between the former K is symmetric: half of it will do."""
+        if self.X is None:
+            return self.times(*V)
+        out = np.zeros(V.shape)
+        used = np.flatnonzero(V.any(axis=0))
+        W, m = V[:, used], len(used)
+        cells = np.empty((PANEL, m))
+        with one_blas_thread():
+            for lo in range(0, m, PANEL):
+                hi = min(m, lo + PANEL)
+                K = cells[: hi - lo, :hi]
+                self._compute(used[lo:hi], used[:hi], np.arange(hi - lo), K)
+                out[:, used[lo:hi]] += W[:, :hi] @ K.T
+                out[:, used[:lo]] += W[:, lo:hi] @ K[:, :lo]
+            for lo in range(0, len(others), PANEL):
+                part = others[lo : lo + PANEL]
+                K = cells[: len(part)]
+                self._compute(part, used, np.arange(len(part)), K)
+                out[:, part] = W @ K.T
         return out
 
     def _admit(self, missing: np.ndarray) -> None:

@@ -13,6 +13,7 @@ from .blocks import Resident
 from .certificate import DualPoint, DualSums
 from .evaluation import NO_GRADIENT, Evaluation
 from .lipschitz import Curved
+from .settling import Columns, Settled, settle_linear
 from .shard import Shard, loss_at, loss_of
 from .sums import Sums
 from .walk import Walk
@@ -42,6 +43,7 @@ class LinearProblem(Curved):
         self.passes = 0.0  # over the rows, so far
         self._swept: Evaluation | None = None  # whose u the shard remembers
         self.walking: Walk | None = None  # whose rows the shard remembers
+        self.columns: Columns | None = None  # where the entries of X are computed kernel values
 
     def split(self, v: np.ndarray) -> tuple[np.ndarray, float]:
         """w and b of a point."""
@@ -184,6 +186,11 @@ class LinearProblem(Curved):
         return certificate.scaled(
             self.shard, alpha, certificate.sums_of(self.shard, alpha, weights)
         )
+
+    def settle(self, v: np.ndarray, alpha: Any, tol: float) -> Settled:
+        """P at v from above and D near α from below, true in exact arithmetic."""
+        self.passes += 2
+        return settle_linear(self.shard, *self.split(v), alpha, tol, self.columns)
 
     def dual_weights(self, alpha: Any) -> np.ndarray:
         """Σ α_i y_i x_i."""

@@ -23,7 +23,8 @@ from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import _sweep, sweep_workspace
 from ..matrix.matrix import Csr, Matrix
 from ..models.base import Model
-from .blocks import Blocks, Resident, block_size
+from .blocks import Blocks, Resident, block_size, count_cells
+from .rounding import row_norms_above
 from .sums import Curvature, Facts, Sums
 
 
@@ -63,9 +64,8 @@ class Shard:
         self._views: list[View] | None = None
         self._u: np.ndarray | None = None
         self._memory: Memory | None = None
-        # those on disk are too many to keep what only single precision asks for
-        keeps_norms = data.resident or data.dtype == np.float32
-        self._norms2 = np.empty(self.n_rows) if keeps_norms else None
+        self._norms = np.empty(self.n_rows)
+        self._cells = np.empty(self.n_rows, np.int32)
         self._hessian_memory: dict[type, HessianMemory] = {}
         self._H: np.ndarray | None = None
         self.facts = self._learn()
@@ -85,8 +85,7 @@ class Shard:
 
     def squares(self) -> np.ndarray:
         """‖x_i‖², of rows in memory."""
-        assert self._norms2 is not None
-        return self._norms2 - self.bias
+        return self._norms**2 + self.bias - self.bias
 
     def _rows(self, at: slice) -> RowData:
         return RowData(self._y[at], self._c[at], self._s[at])
@@ -123,13 +122,12 @@ class Shard:
         found = None
         for lo, hi, X in self.data:
             at, top = slice(lo, hi), largest[: hi - lo]
-            norms = np.empty(hi - lo)
+            norms = self._norms[at]
             _row_norms(self._chunks, X, norms, top)
+            self._cells[at] = count_cells(X)
             self._s[at] = np.maximum(top, 1.0) if self.bias else np.where(top > 0.0, top, 1.0)
             with np.errstate(over="ignore"):  # the public edge refuses what is not finite
                 squares = norms**2 + self.bias
-                if self._norms2 is not None:
-                    self._norms2[at] = squares
                 d = self.model.curvature(self._rows(at))
                 c = self._c[at]
                 facts = Facts(
@@ -167,6 +165,14 @@ class Shard:
     def _fill_margins(self, w: np.ndarray, b: float, out: np.ndarray) -> None:
         for X, at, _, _ in self._blocks():
             _margins(self._chunks, X, w, b, out[at])
+
+    def row_norms(self) -> np.ndarray:
+        """‖x_i‖₂ of every row, rounded up."""
+        return row_norms_above(self._norms, self._cells)
+
+    def row_cells(self) -> np.ndarray:
+        """How many entries of every row are stored."""
+        return self._cells
 
     def spread(self, v: np.ndarray, b: float) -> tuple[np.ndarray, float]:
         """Σ d_i (x_i·v + b) x_i and Σ d_i (x_i·v + b) for the curvature d of the model."""
@@ -235,7 +241,7 @@ class Shard:
 
     def weight_of_curvature(self) -> float:
         """Σ d_i ‖x_i‖²."""
-        return self.reduce(_product, (self._walk.curvature, self._norms2))
+        return self.reduce(_product, (self._walk.curvature, self._norms), (self.bias,))
 
     def hessian(self, dtype: type) -> Curvature:
         """Σ d_i x_i x_iᵀ, rows multiplied in this precision."""
@@ -359,5 +365,5 @@ def _total(rows: RowData, d: np.ndarray) -> float:
     return float(d.sum())
 
 
-def _product(rows: RowData, d: np.ndarray, squares: np.ndarray) -> float:
-    return float(d @ squares)
+def _product(rows: RowData, d: np.ndarray, norms: np.ndarray, bias: bool) -> float:
+    return float(d @ (norms**2 + bias))

@@ -1,0 +1,126 @@
+"""How far rounding may lead: the allowances of the certificate, each a formula with its constants.
+
+u = 2⁻⁵³. A number that k roundings led to is off by at most the share γ_k = ku/(1 − ku) (Higham,
+Accuracy and Stability of Numerical Algorithms, §3.1); a sum of m products, in any order, with or
+without fused multiply-add, by γ_m Σ|products| and m · 2⁻¹⁰⁷⁴ for those too small to be held. Bounds
+from above are computed as usual and then raised by the roundings that led to them. The derivation
+of every allowance is in docs/certificate.md.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.gram import DIFFERENCES, RBF, Spec
+
+UNIT = 2.0**-53
+TINY = 2.0**-1074  # what a product loses at most where it is too small for all its digits
+GRID_BITS = 50  # of Σ|α|, on the grid that α is put on: every sum of entries is exact
+EXP_ROUNDINGS = 8  # that kernels/exp.py is worth: its polynomial and reduction stay below 4
+EXP_ZERO, EXP_ZERO_SINGLE = 4e-308, 2e-38  # e^x is taken as 0 below x = −708, and below −87
+
+
+def growth(k):
+    """γ_k rounded up: (1 + 10⁻⁶) k u, for k up to 2³¹."""
+    return (1.000001 * UNIT) * k
+
+
+def above(x, k):
+    """A bound from above of a number that was computed from terms that are not negative with k
+    roundings of each."""
+    return x * (1.0 + growth(k + 4))
+
+
+def up(x: float) -> float:
+    """The next number above."""
+    return float(np.nextafter(x, np.inf))
+
+
+def down(x: float) -> float:
+    """The next number below."""
+    return float(np.nextafter(x, -np.inf))
+
+
+def norm_above(v: np.ndarray) -> float:
+    """‖v‖₂ or a little more; scaled by a power of two, so that no square is lost."""
+    largest = float(np.abs(v).max(initial=0.0))
+    if largest == 0.0 or not np.isfinite(largest):
+        return largest
+    exponent = int(np.frexp(largest)[1])
+    scaled = np.ldexp(v, -exponent)
+    square = above(float(scaled @ scaled), len(v)) + len(v) * TINY
+    return up(float(np.ldexp(above(np.sqrt(square), 1), exponent)))
+
+
+def sum_above(v: np.ndarray) -> float:
+    """Σ v_i or a little more, of entries that are not negative."""
+    return above(float(v.sum()), len(v))
+
+
+def row_norms_above(norms: np.ndarray, cells) -> np.ndarray:
+    """‖x_i‖₂ or a little more, from what a sum of `cells` squares and a root gave."""
+    return above(norms, 0.5 * cells + 2) + np.sqrt(cells) * 2.0**-537
+
+
+def on_grid(beta: np.ndarray) -> np.ndarray:
+    """β with Σβ = 0 in exact arithmetic and no entry larger than before, changed as little as can
+    be: entries are rounded towards zero to whole multiples of q = 2^(⌈log₂ Σ|β|⌉ − 50), so that
+    all their sums are exact, and those of the heavier sign give what is left over."""
+    total = float(np.abs(beta).sum())
+    if total == 0.0:
+        return np.zeros(len(beta))
+    q = float(np.ldexp(1.0, max(int(np.frexp(total)[1]) - GRID_BITS, -1074)))
+    out = np.trunc(beta / q) * q
+    excess = float(out.sum())
+    heavy = np.copysign(1.0, excess) * out
+    top = int(heavy.argmax())
+    if heavy[top] >= abs(excess):  # one entry can give it all, and the largest feels it least
+        out[top] -= excess
+        return out
+    givers = np.flatnonzero(heavy > 0.0)
+    has = heavy[givers]
+    gives = np.clip(abs(excess) - (np.cumsum(has) - has), 0.0, has)
+    out[givers] -= np.copysign(gives, excess)
+    return out
+
+
+class EntryError(NamedTuple):
+    """Of a kernel matrix: |K̂_ij − K_ij| ≤ ε κ_i κ_j, |K_ij| ≤ κ_i κ_j, and K + diag(τ) is positive
+    semidefinite (τ = 0 where K is by what it is)."""
+
+    epsilon: float
+    roots: np.ndarray  # κ
+    shift: np.ndarray  # τ
+
+    def take(self, part: np.ndarray) -> "EntryError":
+        """Of the kernel between some of the rows."""
+        return self._replace(roots=self.roots[part], shift=self.shift[part])
+
+
+def given_entries(diagonal: np.ndarray, shift: np.ndarray) -> EntryError:
+    """Of a matrix that is the problem itself: K_ij² ≤ (K_ii + τ_i)(K_jj + τ_j)."""
+    return EntryError(0.0, above(np.sqrt(np.maximum(diagonal + shift, 0.0)), 4), shift)
+
+
+def kernel_entries(
+    spec: Spec, how: int, norms: np.ndarray, cells: int, reach: float, eps: float
+) -> EntryError:
+    """Of kernel values computed in a precision whose unit is `eps`, tile by tile in this way.
+
+    `norms` are the ‖x_i‖ from above, `cells` the most entries of a row, `reach` the largest
+    γ‖x_i − centre‖², of rows as products take them.
+    """
+    unit = eps / UNIT  # roundings of float64 that one in this precision is worth
+    if spec.kind != RBF:
+        # x·z is off by γ_p‖x‖‖z‖, the base by three roundings more, its powers by one each
+        base = above(spec.gamma * norms * norms + spec.coef0, 4)
+        share = growth(spec.degree * (cells + 8) * unit)
+        roots = above(base ** (0.5 * spec.degree), 2 * spec.degree + 8)
+        return EntryError(share, roots, np.zeros(len(norms)))
+    if how == DIFFERENCES:  # e^{−t} is off by at most te^{−t} < 1 times the share that t is off
+        share = growth((cells + 8) * unit)
+    else:  # ‖x‖² + ‖z‖² − 2x·z of rows moved by the centre, each sum with its own roundings
+        share = float(np.expm1(growth((4.0 * cells + 64.0) * unit) * reach))
+    least = EXP_ZERO if eps == UNIT else EXP_ZERO_SINGLE
+    share = above(share + growth(EXP_ROUNDINGS * unit), 8) + least
+    return EntryError(float(share), np.ones(len(norms)), np.zeros(len(norms)))

@@ -1,0 +1,306 @@
+"""The last word on a run: P at its point from above and D at its dual point from below, true in
+exact arithmetic for the problem as it is stored.
+
+Bounds inside the loops are estimates that steer. Here every rounding is allowed for by the formulas
+of rounding.py; docs/certificate.md derives them.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernels.loss import HINGE, SQUARE, RowData
+from ..numerics.exact_sums import column_products, row_products, two_sum
+from .certificate import DualPoint, Vectors
+from .rounding import (
+    TINY,
+    UNIT,
+    EntryError,
+    above,
+    down,
+    growth,
+    norm_above,
+    on_grid,
+    sum_above,
+    up,
+)
+
+# Shares of P, and of the tolerance, that rounding may take before sums are made nearly exactly.
+FELT, FELT_OF_TOLERANCE = 2e-10, 0.1
+SHARP_CELLS = 1 << 22  # entries of X up to which they are: about a second
+SHRINK = 8  # times an α may be made smaller until it is feasible beyond doubt
+
+
+class Settled(NamedTuple):
+    """P from above, D from below with its α, and the margins of every row."""
+
+    objective: float
+    dual: DualPoint
+    margins: Any
+
+
+class Columns(NamedTuple):
+    """Of a matrix whose entries are kernel values K̂_ij: their error, and the κ_j of its columns."""
+
+    entries: EntryError
+    roots: np.ndarray
+
+
+class Spread(NamedTuple):
+    """Of a dual point: how many entries are not zero, Σα, Σ|α|, Σα²/(4c), and what rounding in
+    Σ α_i y_i x_i goes with, Σ|α_i|‖x_i‖ and Σ|α_i|‖x_i‖_∞."""
+
+    entries: float
+    total: float
+    size: float
+    squares: float
+    norms: float
+    largest: float
+
+
+def settle_linear(
+    shard: Vectors,
+    w: np.ndarray,
+    b: float,
+    alpha: Any,
+    tol: float,
+    columns: Columns | None = None,
+) -> Settled:
+    """P at (w, b) and D at α, in a pass for the margins and one for Σ α_i y_i x_i. Where their
+    roundings come to a noticeable share of the tolerance, sums are made nearly exactly instead."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        margins = shard.margins_at(w, b)
+        least, objective = objective_bounds(shard, w, margins, columns)
+        felt = min(FELT, FELT_OF_TOLERANCE * tol) * objective
+        if objective - least > felt and _may_be_sharp(shard):
+            objective = min(objective, _sharp_objective(shard, w, b, columns))
+        alpha = shard.map(inside, (alpha,), (shard.model.loss,))
+        if shard.bias:
+            alpha = _balanced_exactly(shard, alpha)
+        spread, weights = _spread(shard, alpha), shard.dual_weights(alpha)
+        error = growth(spread.entries + 6.0) * _reach(shard, spread) + spread.entries * TINY
+        if _felt_in_dual(shard, weights, error) > felt and _may_be_sharp(shard):
+            sums = column_products(shard.whole, shard.map(_signed, (alpha,)))
+            if np.isfinite(sums.high + sums.low).all():
+                weights = sums.high + sums.low
+                error = growth(4.0) * np.abs(weights) + 2.0 * sums.error
+        objective = objective if objective == objective else np.inf  # NaN proves nothing
+        return Settled(
+            objective, dual_below(shard, alpha, spread, weights, error, columns), margins
+        )
+
+
+def inside(rows: RowData, alpha: np.ndarray, loss: int) -> np.ndarray:
+    """α inside its box, and zero where a row costs nothing."""
+    return np.clip(alpha, 0.0, rows.c) if loss == HINGE else np.where(rows.c > 0.0, alpha, 0.0)
+
+
+def _may_be_sharp(shard: Vectors) -> bool:
+    data = shard.data
+    return data.resident and data.size.cells <= SHARP_CELLS
+
+
+def _reach(shard: Vectors, spread: Spread) -> float:
+    """What rounding in Σ α_i y_i x_i goes with: in its norm, or in any entry."""
+    return spread.largest if shard.model.smoothed_penalty else spread.norms
+
+
+def _felt_in_dual(shard: Vectors, weights: np.ndarray, error: float) -> float:
+    """About what rounding in Σ α_i y_i x_i takes off D."""
+    if shard.model.smoothed_penalty:
+        return error * shard.facts.costs
+    return error * (norm_above(weights) + error)
+
+
+def _sharp_objective(shard: Vectors, w: np.ndarray, b: float, columns: Columns | None) -> float:
+    """P at (w, b) from above, by residuals 1 − y(x·w + b) = −y(x·w + b − y) nearly exact."""
+    sums, y = row_products(shard.whole, w), shard.rows.y
+    f, low = two_sum(sums.high, np.full(len(y), b))
+    f, lower = two_sum(f, -y)
+    low = (low + lower) + sums.low
+    r = -y * (f + low)
+    error = 2.0 * sums.error + growth(4.0) * np.abs(r) + growth(8.0) * UNIT * (1.0 + abs(b))
+    error += growth(8.0) * np.abs(low)
+    if columns is not None:
+        error += above(columns.entries.roots * _kernel_sum(columns.entries, w, columns.roots), 3)
+    return _with_penalty(shard, w, loss_of_residuals(shard.rows, r, error, shard.model.loss))
+
+
+def objective_bounds(
+    shard: Vectors, w: np.ndarray, margins: Any, columns: Columns | None = None
+) -> tuple[float, float]:
+    """P at w and its computed margins, as if they were exact, and from above."""
+    vectors: tuple[Any, ...] = (margins, shard.row_norms(), shard.row_cells())
+    known = 0.0 if columns is None else _kernel_sum(columns.entries, w, columns.roots)
+    if columns is not None:
+        vectors += (shard.deal(columns.entries.roots),)
+    found = shard.reduce(_losses, vectors, (shard.model.loss, norm_above(w), known))
+    plain, raised = found.tolist()
+    return _with_penalty(shard, w, plain), _with_penalty(shard, w, raised)
+
+
+def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
+    """R(w) + Σ c loss from above."""
+    loss = above(loss, shard.facts.rows) + shard.facts.rows * TINY
+    if shard.model.smoothed_penalty:
+        penalty = above(float(np.abs(w).sum()), len(w))
+    else:
+        penalty = above(0.5 * norm_above(w) ** 2, 2) + TINY
+    return up(penalty + loss)
+
+
+def _kernel_sum(entries: EntryError, beta: np.ndarray, roots: np.ndarray) -> float:
+    """ε Σ|β_j|κ_j."""
+    return above(entries.epsilon * sum_above(np.abs(beta) * roots), 3)
+
+
+def _losses(
+    rows: RowData,
+    f: np.ndarray,
+    norms: np.ndarray,
+    cells: np.ndarray,
+    *rest: Any,
+) -> np.ndarray:
+    """Σ c loss(r_i) as computed, and where x_i·w + b is off by γ‖x_i‖‖w‖ and a rounding of itself,
+    and a kernel value in place of an entry of X by ε κ_i κ_j."""
+    *roots, loss, size, known = rest
+    error = growth(cells + 5.0) * norms * size + (cells + 1.0) * TINY
+    if roots:
+        error += above(roots[0] * known, 3)
+    return np.array([loss_above(rows, f, 0.0, loss), loss_above(rows, f, error, loss)])
+
+
+def loss_above(rows: RowData, f: np.ndarray, error: Any, loss: int) -> float:
+    """Σ c loss(1 − y f) for margins that are off by `error` and a few roundings of themselves."""
+    r = 1.0 - rows.y * f
+    return loss_of_residuals(rows, r, error + growth(6.0) * (np.abs(f) + np.abs(r)), loss)
+
+
+def loss_of_residuals(rows: RowData, r: np.ndarray, error: np.ndarray, loss: int) -> float:
+    """Σ c loss(r) for residuals that are off by `error`."""
+    if loss == HINGE:
+        return float(rows.c @ np.maximum(r + above(error, 2), 0.0))
+    size = np.abs(r) + above(error, 2)
+    return float(rows.c @ (above(size * size, 3) + TINY))
+
+
+def dual_below(
+    shard: Vectors,
+    alpha: Any,
+    spread: Spread,
+    weights: np.ndarray,
+    error: Any,
+    columns: Columns | None = None,
+) -> DualPoint:
+    """α, or the nearest point that is feasible in exact arithmetic, with its value from below,
+    given Σ α_i y_i x_i as computed and the error of its entries, or of its norm if it is one
+    number."""
+    if not shard.model.smoothed_penalty:
+        off = norm_above(error) if isinstance(error, np.ndarray) else error + len(weights) * TINY
+        size = up(up(norm_above(weights) + off) + TINY)
+        value = _half_square_below(spread, shard.bias, shard.model.loss, size)
+        return DualPoint(value if value == value else -np.inf, alpha)
+    most = np.abs(weights) + error
+    if columns is not None:
+        most = most + columns.roots * _kernel_sum(*_entries_of(shard, columns, alpha))
+    largest = above(float(most.max(initial=0.0)), 4)
+    if largest > 1.0:
+        alpha = _shrunk(shard, alpha, largest, columns)
+        spread = _spread(shard, alpha)
+    return DualPoint(_total_below(spread, shard.bias), alpha)
+
+
+def _entries_of(shard: Vectors, columns: Columns, alpha: Any) -> tuple[Any, ...]:
+    return columns.entries, shard.collect(alpha), columns.entries.roots
+
+
+def _half_square_below(spread: Spread, exact: bool, loss: int, size: float) -> float:
+    """Σα − Σα²/(4c) − ½‖v‖², given ‖v‖ from above; 0 at α = 0."""
+    if spread.entries == 0.0:
+        return 0.0
+    return value_below(spread, exact, loss, above(0.5 * size * size, 2) + TINY)
+
+
+def value_below(spread: Spread, exact: bool, loss: int, half_square: float) -> float:
+    """Σα − Σα²/(4c) less half a square that is given from above; Σα is exact on the grid."""
+    value = _total_below(spread, exact)
+    if loss == SQUARE:
+        value = down(value - above(spread.squares, spread.entries + 4.0))
+        value = down(value - spread.entries * TINY * (1.0 + spread.size))
+    return down(value - up(half_square))
+
+
+def _total_below(spread: Spread, exact: bool) -> float:
+    """Σα from below: on the grid that makes Σα y = 0 the sum is exact."""
+    if exact or spread.entries == 0.0:
+        return spread.total
+    return down(spread.total - growth(spread.entries + 6.0) * spread.size)
+
+
+def _spread(shard: Vectors, alpha: Any) -> Spread:
+    return Spread(*shard.reduce(spread_of, (alpha, shard.row_norms())).tolist())
+
+
+def spread_of(rows: RowData, alpha: np.ndarray, norms: np.ndarray) -> np.ndarray:
+    size, used = np.abs(alpha), alpha != 0.0
+    squares = (alpha[used] * (alpha[used] / (4.0 * rows.c[used]))).sum()
+    sums = (
+        np.count_nonzero(used),
+        alpha.sum(),
+        size.sum(),
+        squares,
+        size @ norms,
+        size @ _tops(rows, norms),
+    )
+    return np.array(sums, dtype=float)
+
+
+def _balanced_exactly(shard: Vectors, alpha: Any) -> Any:
+    """The nearest point on a binary grid with Σ α_i y_i = 0."""
+    beta = on_grid(shard.collect(shard.map(_signed, (alpha,))))
+    return shard.map(_signed, (shard.deal(beta),))
+
+
+def _signed(rows: RowData, alpha: np.ndarray) -> np.ndarray:
+    """α∘y, and of it α again."""
+    return alpha * rows.y
+
+
+def _shrunk(shard: Vectors, alpha: Any, largest: float, columns: Columns | None) -> Any:
+    """About α divided by the largest |Σ α_i y_i x_ij|, so that none is above 1: for t = 1/largest
+    Σ|α′ − tα|‖x‖_∞ bounds what rounding α′, also to the grid, may add to any of them."""
+    tops = shard.map(_tops, (shard.row_norms(),))
+    if columns is not None:
+        most = above(columns.entries.epsilon * float(columns.roots.max(initial=0.0)), 2)
+        tops = shard.map(_tops, (shard.row_norms(), shard.deal(columns.entries.roots)), (most,))
+    t = 1.0 / largest
+    for _ in range(SHRINK):
+        t *= 1.0 - 2.0**-48
+        smaller = shard.map(_times, (alpha,), (t,))
+        if shard.bias:
+            smaller = _balanced_exactly(shard, smaller)
+        moved = shard.reduce(_moved_by, (smaller, alpha, tops), (t,))
+        reached = above(t * largest, 4) + above(moved, shard.facts.rows + 8.0)
+        if reached <= 1.0:
+            return smaller
+        t /= reached
+    return shard.map(_times, (alpha,), (0.0,))
+
+
+def _tops(rows: RowData, norms: np.ndarray, *error: Any) -> np.ndarray:
+    """‖x_i‖_∞ or more, with the error of kernel values."""
+    tops = np.minimum(norms, rows.s)
+    return above(tops + error[0] * error[1], 4) if error else tops
+
+
+def _times(rows: RowData, alpha: np.ndarray, t: float) -> np.ndarray:
+    return t * alpha
+
+
+def _moved_by(
+    rows: RowData, smaller: np.ndarray, alpha: np.ndarray, tops: np.ndarray, t: float
+) -> float:
+    """Σ|α′ − tα|‖x‖_∞ from above, but for the roundings of the sum."""
+    exact = t * alpha
+    moved = np.abs(smaller - exact) + growth(4.0) * (np.abs(exact) + np.abs(smaller)) + 2.0 * TINY
+    return float(moved @ tops)

@@ -1,0 +1,113 @@
+"""The last word on a run of a kernel machine: P from above and D from below, true in exact
+arithmetic for the exact kernel, by K in float64 between few rows (docs/certificate.md)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ..kernels.loss import HINGE, RowData
+from .certificate import DualPoint
+from .kernel_rows import KernelRows
+from .rounding import TINY, EntryError, above, growth, on_grid, up
+from .settling import Spread, inside, loss_above, spread_of, value_below
+
+
+class SettledKernel(NamedTuple):
+    """P from above at β and b, D from below with its α, and f = Kβ of every row."""
+
+    objective: float
+    dual: DualPoint
+    beta: np.ndarray
+    f: np.ndarray
+
+
+class Sums(NamedTuple):
+    """f = Kβ as the steps of a run have left it: Σ|β_j|κ_j of all that was added, in so many
+    terms."""
+
+    f: np.ndarray
+    reach: float
+    terms: int
+    moved: float = 0.0  # Σ|Δβ_j|, by which β is another now
+
+
+def settle_kernel(
+    rows: KernelRows,
+    data: RowData,
+    loss: int,
+    bias: bool,
+    beta: np.ndarray,
+    b: float,
+    alpha: np.ndarray,
+    known: Sums | None = None,
+) -> SettledKernel:
+    """P at (β, b) and D at α, in float64 whatever K is kept in. With a bias α is put on a grid
+    where Σ α_i y_i = 0 exactly, and β with it if they are one point."""
+    same = np.array_equal(alpha * data.y, beta)
+    signed = inside(data, alpha, loss) * data.y
+    if bias:
+        signed = on_grid(signed)
+    start, beta = beta, signed if same else beta
+    vectors = np.stack([beta] if same else [beta, signed])
+    with np.errstate(over="ignore", invalid="ignore"):
+        if known is not None:  # the grid has moved β a little
+            moved = above(float(np.abs(vectors[0] - start).sum()), len(start) + 2.0)
+            known = known._replace(moved=moved)
+        (f, *more), lossy, entries = _products(rows, data, loss, vectors, b, known)
+        quadratic, error = _quadratic_above(entries, beta, f)
+        losses = above(loss_above(lossy, f + b, error, loss), len(f)) + len(f) * TINY
+        objective = up(up(0.5 * quadratic) + losses)
+        if not same:
+            quadratic, _ = _quadratic_above(entries, signed, more[0])
+        spread = Spread(*spread_of(data, signed * data.y, np.zeros(len(f))).tolist())
+        value = 0.0 if spread.entries == 0.0 else value_below(spread, bias, loss, 0.5 * quadratic)
+    objective = objective if objective == objective else np.inf  # NaN proves nothing
+    value = value if value == value else -np.inf
+    return SettledKernel(objective, DualPoint(value, signed * data.y), beta, f)
+
+
+def _products(
+    rows: KernelRows,
+    data: RowData,
+    loss: int,
+    vectors: np.ndarray,
+    b: float,
+    known: Sums | None,
+) -> tuple[np.ndarray, RowData, EntryError]:
+    """Kv of each vector; rows that K in single precision shows to have no loss at the first of
+    them need nothing more, and count as rows without a cost."""
+    if rows.finer is None:
+        return rows.times(*vectors), data, rows.entries
+    fine, entries, used = rows.fine(), rows.entries, vectors.any(axis=0)
+    if known is None or not np.isfinite(known.reach):
+        beta = vectors[0]
+        reach = above(float(np.abs(beta) @ entries.roots), len(beta))
+        known = Sums(rows.times(beta)[0], reach, len(beta))
+    f = known.f + b
+    if loss == HINGE:
+        rate = entries.epsilon + growth(known.terms + 8.0) * (1.0 + entries.epsilon)
+        error = above(rate * known.reach, 2.0 * known.terms + 16.0) * entries.roots
+        error += above(known.moved * float(entries.roots.max(initial=0.0)), 4) * entries.roots
+        error += growth(8.0) * (1.0 + np.abs(f))
+        data = data._replace(c=np.where(data.y * f - error > 1.0, 0.0, data.c))
+    found = fine.times_between(vectors, np.flatnonzero((data.c > 0.0) & ~used))
+    return np.where(used | (data.c > 0.0), found, known.f), data, fine.entries
+
+
+def _quadratic_above(
+    entries: EntryError, beta: np.ndarray, f: np.ndarray
+) -> tuple[float, np.ndarray]:
+    """βᵀKβ from above, given f = Kβ as computed, and how far each f_i may be off.
+
+    Sums over m entries are off by γ_m Σ|β_j|κ_iκ_j, entries of K by ε κ_iκ_j. Where K is only known
+    to be positive semidefinite with τ added to its diagonal, both cover that matrix too.
+    """
+    m, size = float(np.count_nonzero(beta)), np.abs(beta)
+    rate = above(entries.epsilon + growth(m + 8.0) * (1.0 + entries.epsilon), 4)
+    reach = above(float(size @ entries.roots), len(beta)) + m * TINY
+    shifted = above(entries.shift * size, 2)
+    error = above(rate * reach * entries.roots, 6) + shifted + m * TINY
+    total = float(beta @ f)
+    total += growth(m + 8.0) * float(size @ np.abs(f)) + above(rate * reach * reach, 6)
+    total += above(float(size @ shifted), len(beta)) + (2.0 * len(beta) + m) * TINY
+    return up(total + growth(8.0) * abs(total)), error
