@@ -25,9 +25,9 @@ from ..machine.jobs import Job
 from ..machine.parallel import run_chains
 from ..machine.session import Session
 from ..machine.validation import Fold, Piece, Validation, group_folds, make_split
-from ..settings import STATUSES, Settings
+from ..settings import SCORES, STATUSES, Settings
 from .result import Fit
-from .scores import SCORES, all_scores
+from .scores import all_scores
 
 FIT = fields(
     scores=fields(**dict.fromkeys(SCORES, number)),
