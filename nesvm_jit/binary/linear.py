@@ -78,7 +78,7 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
             last, state = state, hand_over(problem, run, state)
         if saving is not None and saving.asked and not run.done:  # it ended by itself before
             run.status = "interrupted"
-        if saving is None and problem.shard.data.resident:
+        if saving is None:
             ending.go_on(partial(_go_on, problem, run, last))
     return conclude(run, ending.settle)
 

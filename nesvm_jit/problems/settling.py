@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.loss import HINGE, SQUARE, RowData
-from ..numerics.exact_sums import column_products, row_products, two_sum
+from ..numerics.exact_sums import Sums, two_sum
 from .certificate import DualPoint, Vectors
 from .rounding import (
     TINY,
@@ -80,7 +80,7 @@ def settle_linear(
         spread, weights = _spread(shard, alpha), shard.dual_weights(alpha)
         error = growth(spread.entries + 6.0) * _reach(shard, spread) + spread.entries * TINY
         if _felt_in_dual(shard, weights, error) > felt and _may_be_sharp(shard):
-            sums = column_products(shard.whole, shard.map(_signed, (alpha,)))
+            sums = shard.column_products(shard.map(_signed, (alpha,)))
             if np.isfinite(sums.high + sums.low).all():
                 weights = sums.high + sums.low
                 error = growth(4.0) * np.abs(weights) + 2.0 * sums.error
@@ -96,8 +96,7 @@ def inside(rows: RowData, alpha: np.ndarray, loss: int) -> np.ndarray:
 
 
 def _may_be_sharp(shard: Vectors) -> bool:
-    data = shard.data
-    return data.resident and data.size.cells <= SHARP_CELLS
+    return shard.data.size.cells <= SHARP_CELLS
 
 
 def _reach(shard: Vectors, spread: Spread) -> float:
@@ -113,17 +112,29 @@ def _felt_in_dual(shard: Vectors, weights: np.ndarray, error: float) -> float:
 
 
 def _sharp_objective(shard: Vectors, w: np.ndarray, b: float, columns: Columns | None) -> float:
-    """P at (w, b) from above, by residuals 1 − y(x·w + b) = −y(x·w + b − y) nearly exact."""
-    sums, y = row_products(shard.whole, w), shard.rows.y
+    """P at (w, b) from above, by residuals that are nearly exact."""
+    vectors: tuple[Any, ...] = ()
+    known = 0.0
+    if columns is not None:
+        vectors = (shard.deal(columns.entries.roots),)
+        known = _kernel_sum(columns.entries, w, columns.roots)
+    numbers = (b, known, shard.model.loss)
+    return _with_penalty(shard, w, shard.reduce_products(_sharp_losses, w, vectors, numbers))
+
+
+def _sharp_losses(rows: RowData, sums: Sums, *rest: Any) -> float:
+    """Σ c loss(r) from above, for r = 1 − y(x·w + b) = −y(x·w + b − y)."""
+    *roots, b, known, loss = rest
+    y = rows.y
     f, low = two_sum(sums.high, np.full(len(y), b))
     f, lower = two_sum(f, -y)
     low = (low + lower) + sums.low
     r = -y * (f + low)
     error = 2.0 * sums.error + growth(4.0) * np.abs(r) + growth(8.0) * UNIT * (1.0 + abs(b))
     error += growth(8.0) * np.abs(low)
-    if columns is not None:
-        error += above(columns.entries.roots * _kernel_sum(columns.entries, w, columns.roots), 3)
-    return _with_penalty(shard, w, loss_of_residuals(shard.rows, r, error, shard.model.loss))
+    if roots:
+        error += above(roots[0] * known, 3)
+    return loss_of_residuals(rows, r, error, loss)
 
 
 def objective_bounds(
