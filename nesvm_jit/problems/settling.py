@@ -25,9 +25,11 @@ from .rounding import (
     up,
 )
 
-# Shares of P, and of the tolerance, that rounding may take before sums are made nearly exactly.
-FELT, FELT_OF_TOLERANCE = 2e-10, 0.1
-SHARP_CELLS = 1 << 22  # entries of X up to which they are: about a second
+# Shares of P, and of the tolerance, that rounding may take before sums are made nearly exactly; the
+# first for data so small that this takes a few milliseconds, where sharper bounds cost nothing.
+FELT_SMALL, FELT, FELT_OF_TOLERANCE = 2e-10, 1e-8, 0.01
+SMALL_CELLS = 1 << 16  # entries of X
+SHARP_CELLS = 1 << 22  # entries of X up to which sums are ever made so: about a second
 SHRINK = 8  # times an α may be made smaller until it is feasible beyond doubt
 
 
@@ -71,19 +73,15 @@ def settle_linear(
     with np.errstate(over="ignore", invalid="ignore"):
         margins = shard.margins_at(w, b)
         least, objective = objective_bounds(shard, w, margins, columns)
-        felt = min(FELT, FELT_OF_TOLERANCE * tol) * objective
+        share = FELT_SMALL if shard.data.size.cells <= SMALL_CELLS else FELT
+        felt = min(share, FELT_OF_TOLERANCE * tol) * objective
         if objective - least > felt and _may_be_sharp(shard):
             objective = min(objective, _sharp_objective(shard, w, b, columns))
         alpha = shard.map(inside, (alpha,), (shard.model.loss,))
         if shard.bias:
             alpha = _balanced_exactly(shard, alpha)
-        spread, weights = _spread(shard, alpha), shard.dual_weights(alpha)
-        error = growth(spread.entries + 6.0) * _reach(shard, spread) + spread.entries * TINY
-        if _felt_in_dual(shard, weights, error) > felt and _may_be_sharp(shard):
-            sums = shard.column_products(shard.map(_signed, (alpha,)))
-            if np.isfinite(sums.high + sums.low).all():
-                weights = sums.high + sums.low
-                error = growth(4.0) * np.abs(weights) + 2.0 * sums.error
+        spread = _spread(shard, alpha)
+        weights, error = _weights_and_error(shard, alpha, spread, felt)
         objective = objective if objective == objective else np.inf  # NaN proves nothing
         return Settled(
             objective, dual_below(shard, alpha, spread, weights, error, columns), margins
@@ -95,6 +93,25 @@ def inside(rows: RowData, alpha: np.ndarray, loss: int) -> np.ndarray:
     return np.clip(alpha, 0.0, rows.c) if loss == HINGE else np.where(rows.c > 0.0, alpha, 0.0)
 
 
+def _weights_and_error(
+    shard: Vectors, alpha: Any, spread: Spread, felt: float
+) -> tuple[np.ndarray, Any]:
+    """Σ α_i y_i x_i and how far its norm, or every entry, may be off: as if rows were added one
+    after the other, by chunks, as they are, where that is felt, and else nearly exactly."""
+    weights = shard.dual_weights(alpha)
+    error = 0.0
+    for depth in (spread.entries, min(spread.entries, shard.facts.depth)):
+        error = growth(depth + 6.0) * _reach(shard, spread) + spread.entries * TINY
+        if _felt_in_dual(shard, weights, error, spread) <= felt:
+            return weights, error
+    if _may_be_sharp(shard):
+        sums = shard.column_products(shard.map(_signed, (alpha,)))
+        exact = sums.high + sums.low
+        if np.isfinite(exact).all():
+            return exact, growth(4.0) * np.abs(exact) + 2.0 * sums.error
+    return weights, error
+
+
 def _may_be_sharp(shard: Vectors) -> bool:
     return shard.data.size.cells <= SHARP_CELLS
 
@@ -104,10 +121,10 @@ def _reach(shard: Vectors, spread: Spread) -> float:
     return spread.largest if shard.model.smoothed_penalty else spread.norms
 
 
-def _felt_in_dual(shard: Vectors, weights: np.ndarray, error: float) -> float:
-    """About what rounding in Σ α_i y_i x_i takes off D."""
+def _felt_in_dual(shard: Vectors, weights: np.ndarray, error: float, spread: Spread) -> float:
+    """About what rounding in Σ α_i y_i x_i takes off D: by it α of LP-SVM is made smaller."""
     if shard.model.smoothed_penalty:
-        return error * shard.facts.costs
+        return error * spread.total
     return error * (norm_above(weights) + error)
 
 

@@ -139,11 +139,17 @@ class Shard:
                     float((squares - self.bias).sum()),
                     float(c.sum()),
                     float(c.max(initial=0.0)),
+                    self._depth(hi - lo),
                 )
             found = facts if found is None else found.joined(facts)
         assert found is not None
         self._keep_views()
         return found
+
+    def _depth(self, n_rows: int) -> int:
+        """Through how many additions one of so many rows goes: of its chunk, and of all chunks."""
+        n_chunks = len(self._work.partials)
+        return -(-n_rows // n_chunks) + n_chunks * len(self._bounds)
 
     # ------------------------------------------------------------ a pass at a point
 
