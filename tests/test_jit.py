@@ -131,8 +131,11 @@ def test_damaged_cache_files_are_compiled_anew(cache):
 
 def test_many_processes_may_fill_one_cache_at_once(tmp_path):
     processes = [start(PROJECT, tmp_path) for _ in range(4)]
-    assert {lines(p)[0] for p in processes} == {ANSWER}
+    found = [lines(p) for p in processes]
+    assert {answer for answer, _ in found} == {ANSWER}
+    assert sorted(counts for _, counts in found) == ["0 1", "1 0", "1 0", "1 0"]  # compiled once
     assert not list(tmp_path.rglob("*.part"))
+    assert not list(tmp_path.rglob("*.lock"))
     assert run(PROJECT, tmp_path) == [ANSWER, "1 0"]
 
 

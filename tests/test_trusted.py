@@ -397,3 +397,29 @@ def test_another_user_cannot_have_his_code_run(meeting_place, how):
     assert victim.returncode == 0, err
     assert out == "loaded None\n"
     assert not mark.exists()
+
+
+# ---------------------------------------------------------------- locks
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no locks of files")
+def test_a_lock_is_waited_for_and_freed_by_its_owner_or_its_end(tmp_path):
+    program = (
+        "import sys, time\nfrom pathlib import Path\nfrom nesvm_jit.jit.trusted import hold\n"
+        "lock = hold(Path(sys.argv[1])).lock('x', 5.0)\nprint(lock.waited, flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    tmp_path.chmod(0o700)
+    folder = hold(tmp_path)
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "False\n"
+        assert folder.lock("x", 0.1) is None
+        assert folder.lock("y", 0.0).waited is False
+        other.kill()
+    lock = folder.lock("x", 5.0)
+    lock.free()
+    assert not (tmp_path / "x").exists()
+    again = folder.lock("x", 0.0)
+    assert again.waited is False
+    again.free()

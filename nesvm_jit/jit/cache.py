@@ -28,12 +28,13 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
-from .trusted import Folder, hold
+from .trusted import Folder, Lock, hold
 
 PACKAGE = Path(__file__).parents[1]
 # The files that hold compiled code; tests/test_layers.py checks that no other imports jit.
 COMPILED = ("jit/*.py", "matrix/*.py", "kernels/**/*.py")
 KEEP_DAYS = 30
+PATIENCE = 60.0  # seconds that a process waits for another to compile what it needs, at most
 _CHECKSUM = hashlib.sha256().digest_size
 
 
@@ -142,7 +143,7 @@ def _prune(base: Path, current: Path) -> None:
                 continue
             found = folder.lstat()  # a link could lead to files that are not code
             if stat.S_ISDIR(found.st_mode) and found.st_mtime < limit:
-                for pattern in ("*.nsc", "*.part"):
+                for pattern in ("*.nsc", "*.part", "*.lock"):
                     for path in folder.glob(pattern):
                         path.unlink(missing_ok=True)
                 folder.rmdir()
@@ -156,6 +157,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
 
     def __init__(self, name: str, variant: str):
         self._name, self._variant = name, variant
+        self._claims: dict[str, Lock] = {}  # files that this process is about to write
 
     @property
     def cache_path(self) -> str:
@@ -186,6 +188,33 @@ class CodeCache(_Cache):  # type: ignore[misc]
         # compiler too, as long as importing numba takes, for nothing
         rtsys.initialize(target_context)
         name = self._file(sig, target_context.codegen())
+        found = self._load(name, target_context)
+        if found is None and self._claim(name):
+            found = self._load(name, target_context)
+            if found is not None:
+                self._release(name)
+        return found
+
+    def _claim(self, name: str) -> bool:
+        """Claim the compiling of a file, so that other processes wait for it instead of compiling
+        the same; True where this one has waited for another."""
+        folder = cache_folders()[0]
+        lock = None
+        if name in self._claims:
+            return False
+        with contextlib.suppress(OSError):
+            lock = None if folder is None else _held(folder).lock(f"{name}.lock", PATIENCE)
+        if lock is None:
+            return False
+        self._claims[name] = lock
+        return lock.waited
+
+    def _release(self, name: str) -> None:
+        lock = self._claims.pop(name, None)
+        if lock is not None:
+            lock.free()
+
+    def _load(self, name: str, target_context: Any) -> Any:
         for folder in cache_folders()[1]:
             try:
                 blob = _held(folder).read(name)
@@ -198,6 +227,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
     def save_overload(self, sig: Any, cres: Any) -> None:
         folder = cache_folders()[0]
         if folder is None or cres.library.has_dynamic_globals:
+            self._release(self._file(sig, cres.codegen))
             return
         try:
             payload = dumps(cres._reduce())
@@ -206,6 +236,8 @@ class CodeCache(_Cache):  # type: ignore[misc]
             _held(folder).write(name, data, temporary)
         except Exception:  # a cache must never be the reason that a program fails
             return
+        finally:
+            self._release(self._file(sig, cres.codegen))
 
 
 def attach_cache(dispatcher: Any, variant: str, name: str | None = None) -> None:

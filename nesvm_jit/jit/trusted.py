@@ -10,9 +10,11 @@ import contextlib
 import errno
 import os
 import stat
+import time
 from pathlib import Path
 
 MOST_LINKS = 40  # symbolic links on one way, as on Linux; more of them are taken for a circle
+POLL = 0.02  # seconds between two looks at a lock
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
@@ -63,6 +65,30 @@ class Folder:
                 os.unlink(where, dir_fd=at)
             raise
 
+    def lock(self, name: str, patience: float) -> "Lock | None":
+        """A lock that other processes respect, after `patience` seconds at most, in a file of this
+        name; None where it cannot be had."""
+        try:
+            import fcntl
+        except ImportError:
+            return None
+        flags = os.O_RDWR | os.O_CREAT | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
+        try:
+            where, at = self._place(name)
+            descriptor = os.open(where, flags, PRIVATE_FILE, dir_fd=at)
+        except OSError:
+            return None
+        start = time.monotonic()
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return Lock(self, name, descriptor, waited=time.monotonic() - start > POLL)
+            except OSError:
+                if time.monotonic() - start > patience:
+                    os.close(descriptor)
+                    return None
+                time.sleep(POLL)
+
     def _place(self, name: str) -> tuple[str, int | None]:
         """A name and the descriptor that it is relative to, or a path and none."""
         if self._descriptor is None:
@@ -71,6 +97,22 @@ class Folder:
         if _identity(os.fstat(self._descriptor)) != self._identity:
             raise UntrustedError(f"{self.path}: another folder has taken its descriptor")
         return name, self._descriptor
+
+
+class Lock:
+    """A lock that is held, and whether it was waited for; the end of the process frees it too."""
+
+    def __init__(self, folder: Folder, name: str, descriptor: int, waited: bool):
+        self.waited = waited
+        self._folder, self._name, self._descriptor = folder, name, descriptor
+
+    def free(self) -> None:
+        """Let others have it."""
+        with contextlib.suppress(OSError):
+            where, at = self._folder._place(self._name)
+            os.unlink(where, dir_fd=at)
+        with contextlib.suppress(OSError):
+            os.close(self._descriptor)
 
 
 def hold(path: Path, make: bool = False) -> Folder:
