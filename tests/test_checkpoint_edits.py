@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from nesvm_jit import NesvmError, path, solve, train
+from nesvm_jit.checkpoint.form import MismatchError, one_random_state
 from nesvm_jit.checkpoint.snapshot import read_snapshot, write_snapshot
 
 RNG = np.random.default_rng(0)
@@ -123,3 +124,12 @@ def test_what_nobody_edited_goes_on(tmp_path, name):
     file = str(tmp_path / "state")
     write_snapshot(file, interrupted(name, file))
     assert run(name, file, True) is not None
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, [1], np.zeros(1), np.zeros(2, np.uint64), np.zeros((1, 1), np.uint64)]
+)
+def test_one_random_state_is_one_number_of_64_bits(value):
+    one_random_state(np.zeros(1, np.uint64))
+    with pytest.raises(MismatchError, match=r"^the state of random numbers is required$"):
+        one_random_state(value)

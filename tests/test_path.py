@@ -1,12 +1,15 @@
 """Paths along C: folds, scores, choices, equality with fits of their own, resuming."""
 
+import inspect
 import json
+from dataclasses import fields
 
 import numpy as np
 import pytest
 from nesvm_jit import InputError, get_threads, path, set_threads, train
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.selection.grid import cost_grid, gamma_grid
+from nesvm_jit.selection.result import PathResult
 from nesvm_jit.selection.scores import all_scores
 from nesvm_jit.settings import MODELS, SCORES
 from scipy.sparse import csr_matrix
@@ -371,3 +374,16 @@ def test_an_error_in_a_fit_is_raised():
     X, y = blobs(TWO)
     with pytest.raises(InputError, match="overflows"):
         path(X * 1e75, y, [1e75], folds=3)
+
+
+def test_what_a_path_does_unless_told():
+    defaults = inspect.signature(path).parameters
+    assert {name: defaults[name].default for name in ("folds", "repeats", "seed")} == {
+        "folds": 5,
+        "repeats": 1,
+        "seed": 0,
+    }
+
+
+def test_a_path_has_ignored_no_state_unless_there_was_one():
+    assert {f.name: f.default for f in fields(PathResult)}["ignored"] is False

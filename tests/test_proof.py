@@ -160,3 +160,12 @@ def test_sums_of_products_are_nearly_exact_where_they_cancel(kind, seed):
     assert furthest(X, w, by_row) <= 0
     assert furthest(X.T, a, by_column) <= 0
     assert (by_row.error <= 1e-24 * np.abs(X * w).max(axis=1) + 1e-300).all()
+
+
+def test_the_largest_entry_of_the_heavier_sign_balances_the_others():
+    beta = np.array([0.1, 0.2, 3.0, -0.3, -2.9, 1e-9])
+    out = on_grid(beta)
+    assert sum(map(Fraction, out.tolist())) == 0
+    others = np.arange(6) != 2
+    np.testing.assert_allclose(out[others], beta[others], rtol=1e-12, atol=1e-14)
+    assert out[2] == pytest.approx(2.9, abs=1e-8)
