@@ -30,7 +30,8 @@ IMPORTED = (
 USUAL = {
     **{"model": "csvm", "kernel": "linear", "degree": 3, "coef0": 0.0, "cache_mb": None},
     **{"multiclass": None, "solver": "auto", "tol": 1e-3, "mu": 5.0, "mu_start": 5.0},
-    **{"mu_end": None, "epsilon": 1e-3, "lipschitz": None, "max_iter": 100_000},
+    **{"mu_end": None, "epsilon": 1e-3, "lipschitz": None, "returned": "best"},
+    "max_iter": 100_000,
     **{"time_limit": None, "seed": 0, "approx": None, "landmarks": None, "bias": True},
     **{"class_weight": None},
 }
@@ -41,13 +42,15 @@ ALONE = {
 ARGS = [
     *("-s", "lpsvm", "-t", "poly", "-d", "2", "-r", "1.5", "-m", "7", "--multiclass", "ovr"),
     *("--solver", "nesvm", "-e", "1e-4", "--mu", "2", "--mu-start", "3", "--mu-end", "0.1"),
-    *("--epsilon", "0.01", "--lipschitz", "tight", "--max-iter", "9", "--time-limit", "8"),
+    *("--epsilon", "0.01", "--lipschitz", "tight", "--returned", "last"),
+    *("--max-iter", "9", "--time-limit", "8"),
     *("--seed", "4", "--approx", "nystroem", "--landmarks", "11", "--no-bias", "-w1", "2"),
 ]
 GIVEN = {
     **{"model": "lpsvm", "kernel": "poly", "degree": 2, "coef0": 1.5, "cache_mb": 7.0},
     **{"multiclass": "ovr", "solver": "nesvm", "tol": 1e-4, "mu": 2.0, "mu_start": 3.0},
-    **{"mu_end": 0.1, "epsilon": 0.01, "lipschitz": "tight", "max_iter": 9, "time_limit": 8.0},
+    **{"mu_end": 0.1, "epsilon": 0.01, "lipschitz": "tight", "returned": "last"},
+    **{"max_iter": 9, "time_limit": 8.0},
     **{"seed": 4, "approx": "nystroem", "landmarks": 11, "bias": False},
     **{"class_weight": {1.0: 2.0}},
 }
@@ -259,7 +262,7 @@ LINES = (
     "optimization finished, #iter = 7\nObjective value = 4.000000\nnSV = 3\n"
     "Certified gap = 1.000e-04\n"
 )
-WARNED = "nesvm-jit: warning: gap 5.00e-01 is above the tolerance 0.001: {}\n"
+WARNED = "nesvm-jit: warning: the tolerance 0.001 is not certified (gap 5.00e-01): {}\n"
 
 
 @pytest.mark.parametrize(
@@ -279,20 +282,26 @@ def test_lines_make_room_for_results_on_standard_output(here, fits, target, page
 def test_a_run_that_ended_early_warns_and_an_interrupted_one_has_its_code(here, fits):
     fits.machine = made("iteration_limit", certified=False, gap=0.5)
     outcome = done("train", "two")
-    assert outcome.err == WARNED.format("the limit of iterations was reached")
-    assert done("train", "-q", "two") == (0, "", "")
-    assert done("train", "--json", "two").err == ""
+    said = WARNED.format("the limit of iterations was reached; raise --max-iter or --tol")
+    assert outcome.err == said
+    assert done("train", "-q", "two") == (0, "", said)
+    assert done("train", "--json", "two").err == said
+    assert command("train", "-q", "--strict", "two") == (3, "", said)
+    assert (here / "two.model").exists()
     fits.machine = made("interrupted", certified=False, gap=0.5)
     outcome = command("train", "two")
     assert outcome.code == 130
-    assert outcome.err == WARNED.format("interrupted; the best model found was kept")
-    assert command("train", "-q", "two") == (130, "", "")
+    said = WARNED.format("it was interrupted; let it run on")
+    assert outcome.err == said
+    assert command("train", "-q", "--strict", "two") == (130, "", said)
+    fits.machine = made()
+    assert done("train", "-q", "--strict", "two") == (0, "", "")
 
 
-@pytest.mark.parametrize("status", ["converged", "time_limit", "interrupted"])
+@pytest.mark.parametrize("status", ["converged", "stalled", "epsilon", "time_limit", "interrupted"])
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_checkpoint_is_removed_when_training_is_done(here, fits, status, quiet):
-    fits.machine = made(status, certified=True)
+    fits.machine = made(status, certified=status == "converged")
 
     def fit(*_, **__):
         (here / "state").write_text("kept")
@@ -301,10 +310,12 @@ def test_a_checkpoint_is_removed_when_training_is_done(here, fits, status, quiet
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nesvm_jit.machine.train.train", fit)
         outcome = command("train", *["-q"] * quiet, "--checkpoint", "state", "two")
-    assert (here / "state").exists() == (status != "converged")
+    cut_short = status in ("time_limit", "interrupted")
+    assert (here / "state").exists() == cut_short
     more = "" if status == "interrupted" else " and a higher limit"
     hint = f"nesvm-jit: the same command with --resume{more} goes on from state\n"
-    assert outcome.err == ("" if quiet or status == "converged" else hint)
+    assert outcome.err.count("\n") == (status != "converged") + (cut_short and not quiet)
+    assert outcome.err.endswith(hint) == (cut_short and not quiet)
 
 
 @pytest.mark.parametrize(

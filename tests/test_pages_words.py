@@ -125,7 +125,8 @@ def test_more_is_said_of_tolerance_and_objective(model, parts):
     what = f"The objective is what training minimises: {parts}."
     assert more == f"Asked for was 0.1 %. {what}"
     for status, end in {
-        "converged": "ended by itself",
+        "epsilon": "ended by the paper's rule, a change below ε",
+        "stalled": "ended where rounding leaves nothing more to gain",
         "iteration_limit": "ended at the limit of rounds",
         "time_limit": "ended at the time limit",
         "interrupted": "interrupted; the best found was kept",

@@ -616,7 +616,7 @@ def test_cross_validation_of_a_precomputed_kernel_is_that_of_the_kernel(make):
     assert got.predicted.tolist() == expected.predicted.tolist()
 
 
-def test_the_status_of_cross_validation_is_the_first_that_is_not_converged():
+def test_the_status_of_cross_validation_is_the_worst_of_its_fits():
     X, y = blobs()
     got = cross_validate(X, y, 3, max_iter=1, solver="homotopy", tol=1e-12)
     assert got.status == "iteration_limit"

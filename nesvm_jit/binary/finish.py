@@ -14,7 +14,7 @@ from ..problems.kernel import KernelProblem
 from ..problems.linear import LinearProblem
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..solvers import newton
-from ..solvers.run import Run
+from ..solvers.run import Run, proves
 from .solution import Solution
 
 SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficients are tried as 0
@@ -37,21 +37,37 @@ def conclude(run: Run, settle: Callable[[], dict[str, Any]]) -> Solution:
     except KeyboardInterrupt:
         run.status = "interrupted"
         found = settle()
-    assert run.alpha is not None
     return Solution(
         objective=float(run.objective),
         dual_objective=float(run.dual),
         alpha=run.alpha,
         gap=float(run.gap),
-        certified=bool(run.gap <= run.settings.tol),
+        certified=proves(run.gap, run.settings.tol),
         n_iter=run.iterations,
-        status=run.status or "converged",
+        status=_ending(run),
         solver=run.engine,
         why=run.why,
         model=run.settings.model,
         history=run.history(),
         **found,
     )
+
+
+def _require_zero(run: Run, no_dual_point: Any) -> None:
+    """α = 0 is feasible and worth 0: where nothing better is known, it is the bound."""
+    if run.alpha is None or not run.dual >= 0.0:
+        run.forget_bound(no_dual_point)
+
+
+def _ending(run: Run) -> str:
+    """How a run ended whose values are settled: `converged` if they prove it, and only then."""
+    if run.status == "interrupted":
+        return run.status
+    if proves(run.gap, run.settings.tol):
+        return "converged"
+    if run.status in ("", "converged"):  # by itself, or by bounds that did not hold afresh
+        return "epsilon" if run.settings.solver in ("nesvm", "homotopy") else "stalled"
+    return run.status
 
 
 # ---------------------------------------------------------------- linear machines
@@ -63,16 +79,21 @@ def settle_linear(
     """The best point, or v⁰, with exact zeros where ℓ1 asks for them, and its values afresh."""
     best = run.best or problem.at(v0, first)
     latest = run.latest or best
+    if not best.objective <= problem.shard.facts.costs and run.settings.returned == "best":
+        run.note(best := problem.zero())
     if run.status != "converged" or run.alpha is None:
         for at in (best, latest):  # neither need have been certified
             run.certify(at)
     point, margins = best.point, best.margins
     P = best.objective
-    if problem.model.smoothed_penalty:
+    if problem.model.smoothed_penalty and run.settings.returned == "best":
         point = sparsest_linear(problem, best, latest, run)
     if margins is None or point is not best.point:
         P, margins = problem.objective_at(point)
+    no_dual_point = problem.zero().alpha
+    _require_zero(run, no_dual_point)
     run.settle(P, problem.value_of(run.alpha))
+    _require_zero(run, no_dual_point)
     run.alpha = problem.shard.collect(run.alpha)
     w, b = problem.split(point)
     return {"w": w.copy(), "beta": None, "b": b, "margins": problem.shard.collect(margins)}
@@ -122,9 +143,13 @@ def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
     if run.alpha is None:
         run.certify(run.latest or smooth.at(np.zeros(smooth.n_variables), newton.FIRST))
     problem = smooth.kernel
+    _require_zero(run, np.zeros(problem.n_rows))
     beta, b = np.zeros(problem.n_rows), 0.0
     if run.best is not None:
         beta, b = run.problem.split(run.best.point)
+    if run.settings.returned == "last":
+        problem.stand(beta)
+        return _settle_at(problem, np.append(beta, b), run)
     problem.place(run.alpha * problem.y)
     at = problem.current()
     if _is_good_enough(at.objective, run):
@@ -135,10 +160,16 @@ def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
 
 
 def _settle_at(problem: KernelProblem, point: np.ndarray, run: Run) -> dict[str, Any]:
-    """The point where the problem stands, with its values afresh."""
-    b = float(point[-1])
+    """The point where the problem stands, with its values afresh; zero where that is better."""
     at = problem.at(point)
-    run.settle(at.objective, problem.value_of(run.alpha, at))
+    if not at.objective <= problem.c.sum() and run.settings.returned == "best":
+        point = np.zeros(problem.n_variables)
+        problem.stand(point[:-1])
+        at = problem.at(point)
+    b = float(point[-1])
+    zero = np.zeros(problem.n_rows)
+    run.settle(at.objective, problem.value_of(zero if run.alpha is None else run.alpha, at))
+    _require_zero(run, zero)
     return {"w": None, "beta": point[:-1].copy(), "b": b, "margins": problem.f + b}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..checkpoint.checkpoint import open_checkpoint
 from ..checkpoint.fingerprint import data_fingerprint
+from ..endings import Outcome, warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
@@ -70,7 +71,9 @@ def solve(
 
     with open_checkpoint(checked, data) as checkpoint:
         slot = None if checkpoint is None else checkpoint.slot(0)
-        return solve_checked(X, y, c, checked, replace(start, slot=slot))
+        found = solve_checked(X, y, c, checked, replace(start, slot=slot))
+    warn_uncertified([Outcome(found.status, found.gap)], checked.tol)
+    return found
 
 
 def solve_checked(

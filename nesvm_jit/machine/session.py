@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..binary.solution import Solution
 from ..checkpoint.checkpoint import Checkpoint, Slot, open_checkpoint
 from ..clock import Clock
-from ..settings import Settings
+from ..settings import CUT_SHORT, Settings
 
 
 class Solved(NamedTuple):
@@ -72,7 +72,7 @@ class Session:
             self.stop.set()
         sigmoid = None if calibrate is None else calibrate(solution)
         seconds = self.clock.now() - began
-        whole = solution.status == "converged" and not self.stop.is_set()
+        whole = solution.status not in CUT_SHORT and not self.stop.is_set()
         if checkpoint is not None and whole:  # a stop may have cut calibration short
             facts = {"solution": vars(solution), "sigmoid": sigmoid, "seconds": seconds}
             checkpoint.finish(number, facts)

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ..endings import Outcome, outcomes_of, worst_status
 from ..machine.machine import Machine
-from ..settings import STATUSES, Settings
+from ..settings import Settings
 from .scores import SCORES
 
 RULES = ("best", "one_se")
@@ -117,10 +118,15 @@ class PathResult:
         """Whether every fit reached its tolerance."""
         return bool(self.table["certified"].all())
 
+    def outcomes(self) -> list[Outcome]:
+        """How every fit ended, and the sub-problems of the machine refitted."""
+        found = [Outcome(fit.status, fit.gap) for fit in self.fits.values()]
+        return found + ([] if self.machine is None else outcomes_of(self.machine.problems))
+
     @property
     def status(self) -> str:
         """`converged`, or the worst that happened to a fit."""
-        return min((fit.status for fit in self.fits.values()), key=STATUSES.index)
+        return worst_status([fit.status for fit in self.fits.values()])
 
     def _choice(self, g: int, i: int) -> Choice:
         mean, error = self.means()[g, i], self.std_errors()[g, i]

@@ -12,11 +12,12 @@ import numpy as np
 from ..checkpoint.checkpoint import Checkpoint
 from ..checkpoint.fingerprint import FREE, data_fingerprint, settings_fingerprint
 from ..clock import Clock
+from ..endings import worst_status
 from ..machine.jobs import Job
 from ..machine.parallel import run_chains
 from ..machine.session import Session
 from ..machine.validation import Fold, Piece, Validation, group_folds, make_split
-from ..settings import STATUSES, Settings
+from ..settings import Settings
 from .result import Fit
 from .scores import all_scores
 
@@ -198,5 +199,5 @@ def make_fit(job: Job, fold: Fold, i: int) -> Fit:
         len(np.unique(np.concatenate([p.support for p in solved]))),
         sum(p.n_nonzero for p in solved) if linear else None,
         sum(p.iterations for p in solved),
-        min((p.status for p in solved), key=STATUSES.index),
+        worst_status([p.status for p in solved]),
     )

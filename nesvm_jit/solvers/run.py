@@ -10,7 +10,7 @@ import numpy as np
 from ..models.base import Model, Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
-from ..settings import Settings
+from ..settings import CUT_SHORT, Settings
 
 COLUMNS = ("round", "mu", "smoothed", "objective", "dual", "gap", "seconds", "passes")
 
@@ -73,6 +73,21 @@ class Smooth(Problem, Protocol):
         """Begin steps at v, smoothed about α."""
 
 
+def relative_gap(objective: float, dual: float) -> float:
+    """(P − D)/P; infinite where that is no number, or P is none of a problem whose losses and
+    penalty are never negative. Below zero, where D > P, it is no proof but a sign of a fault."""
+    if not 0.0 <= objective < math.inf or math.isnan(dual):
+        return math.inf
+    if objective == 0.0:
+        return 0.0 if dual == 0.0 else math.copysign(math.inf, -dual)
+    return (objective - dual) / objective
+
+
+def proves(gap: float, tol: float) -> bool:
+    """Whether a gap of settled values certifies the tolerance."""
+    return 0.0 <= gap <= tol
+
+
 def scaled(smoothing: Smoothing, share: float) -> Smoothing:
     """Both smoothing parameters times a number."""
     return Smoothing(share * smoothing.penalty, share * smoothing.loss)
@@ -101,12 +116,8 @@ class Run:
 
     @property
     def gap(self) -> float:
-        """(P − D)/P of the best point and the best bound."""
-        if not math.isfinite(self.objective):
-            return float("inf")
-        if self.objective <= 0.0:
-            return 0.0
-        return max(0.0, (self.objective - self.dual) / self.objective)
+        """(P − D)/P of the point to return and the best bound."""
+        return relative_gap(self.objective, self.dual)
 
     @property
     def done(self) -> bool:
@@ -153,8 +164,8 @@ class Run:
         return gap
 
     def note(self, at: Evaluation) -> None:
-        """Keep the point if it is the best so far."""
-        if at.objective < self.objective:
+        """Keep the point if it is the best so far, or where the last is to be returned."""
+        if at.objective < self.objective or self.settings.returned == "last":
             self.objective, self.best, self.best_row = at.objective, at, len(self.rows)
 
     def certify(self, at: Evaluation) -> None:
@@ -176,7 +187,7 @@ class Run:
     def take_over(self, below: "Run") -> None:
         """Count the iterations of a run that prepared this one, and end as it was ended."""
         self.iterations += below.iterations
-        if below.status in ("interrupted", "time_limit", "iteration_limit"):
+        if below.status in CUT_SHORT:
             self.status = below.status
 
     def begin_again(self, problem: Problem) -> None:
