@@ -17,14 +17,10 @@ from nesvm_jit import (
     InputError,
     NesvmError,
     convert,
-    cross_validate,
     get_threads,
     load_model,
     open_matrix,
-    path,
     set_threads,
-    solve,
-    train,
     write_libsvm,
 )
 from nesvm_jit.binary import linear
@@ -44,6 +40,7 @@ from nesvm_jit.solvers.run import Run
 from tests.commands import command, data_file, done, refused
 from tests.compare import same_machine, same_solution
 from tests.data import first_against_rest, sparse_scores
+from tests.endings import cross_validate, path, solve, train
 
 OFTEN = 1e-9  # seconds
 ENGINES = ("nesvm", "homotopy", "newton", "coordinate", "auto")

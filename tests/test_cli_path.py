@@ -7,8 +7,10 @@ import signal
 
 import numpy as np
 import pytest
-from nesvm_jit import load_model, read_libsvm, train
+from nesvm_jit import load_model, read_libsvm
 from nesvm_jit.cli.progress import Progress
+
+from tests.endings import train
 
 from .commands import command, done, files_in, folder_with, kernel_text, refused
 from .data import blobs

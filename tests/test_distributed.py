@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, NesvmError, convert, solve, train, write_libsvm
+from nesvm_jit import InputError, NesvmError, convert, write_libsvm
 from scipy.sparse import vstack
 
 from tests.commands import command
@@ -19,6 +19,8 @@ from nesvm_jit import distributed
 from nesvm_jit.distributed.calls import Call, Ref
 from nesvm_jit.distributed.log import Log
 from nesvm_jit.distributed.pieces import Text, file_pieces, group
+
+from tests.endings import solve, train
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from nesvm_jit import FormatError, InputError, NesvmError, convert, set_threads, solve, train
+from nesvm_jit import FormatError, InputError, NesvmError, convert, set_threads
 from nesvm_jit.checkpoint.snapshot import read_snapshot
 from nesvm_jit.jit import most_threads
 from nesvm_jit.matrix.rows import Size
@@ -20,6 +20,7 @@ from nesvm_jit.distributed.rows import RowsOnWorkers
 from nesvm_jit.distributed.worker import forget, serve, summarise
 
 import distributed as dask
+from tests.endings import solve, train
 from tests.fake_dask import A, B, Future, fake_client, killed, raising
 
 

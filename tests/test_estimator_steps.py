@@ -295,7 +295,7 @@ def test_one_sub_problem_that_is_not_certified_is_enough_to_warn(monkeypatch):
         return found
 
     monkeypatch.setattr(estimator, "train_silently", almost)
-    with pytest.warns(ConvergenceWarning, match="the tolerance 0.001 is not certified for 1 of 3 fits"):
+    with pytest.warns(ConvergenceWarning, match="0.001 is not certified for 1 of 3 fits"):
         NESVC().fit(X, y)
 
 

@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from nesvm_jit import solve
+
+from tests.endings import solve
 
 from . import oracle
 from .data import cases_of_every_scale

@@ -11,7 +11,18 @@ import pytest
 PACKAGE = Path(__file__).parent.parent / "nesvm_jit"
 # From the cellar up: a module imports from its own room or from one above it in this list.
 ROOMS = (
-    *("errors", "clock", "settings", "endings", "jit", "matrix", "numerics", "kernels", "files", "models"),
+    *(
+        "errors",
+        "clock",
+        "settings",
+        "endings",
+        "jit",
+        "matrix",
+        "numerics",
+        "kernels",
+        "files",
+        "models",
+    ),
     *(
         "problems",
         "solvers",

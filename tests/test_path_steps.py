@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings, get_threads, path, set_threads, train
+from nesvm_jit import InputError, Settings, get_threads, set_threads
 from nesvm_jit import clock as clocks
 from nesvm_jit.binary.kernel_matrix import worker_mb
 from nesvm_jit.checkpoint.checkpoint import Checkpoint
@@ -34,6 +34,8 @@ from nesvm_jit.selection.scores import all_scores
 from nesvm_jit.selection.search import Grid, Search, make_fit
 from nesvm_jit.settings import whole_number
 from scipy.sparse import csr_matrix
+
+from tests.endings import path, train
 
 from . import oracle
 

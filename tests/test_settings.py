@@ -231,10 +231,10 @@ def test_every_model_has_its_formulas():
 
 
 def test_statuses_stand_from_worst_to_best():
-    assert STATUSES == (
+    assert (
         *("interrupted", "time_limit", "iteration_limit"),
         *("stalled", "epsilon", "converged"),
-    )
+    ) == STATUSES
     assert CUT_SHORT == ("interrupted", "time_limit", "iteration_limit")
 
 

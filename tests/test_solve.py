@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, get_threads, set_threads, solve
+from nesvm_jit import InputError, get_threads, set_threads
 from nesvm_jit.binary import linear
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
@@ -19,6 +19,8 @@ from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.run import Run
 from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve
 
 from .data import half_space, sparse_normal
 from .optima import objective, optimum

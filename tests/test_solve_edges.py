@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings, solve
+from nesvm_jit import InputError, Settings
 from nesvm_jit.binary import finish, kernel_matrix, linear
 from nesvm_jit.binary import kernel as kernel_form
 from nesvm_jit.binary.kernel import solve_kernel
@@ -35,6 +35,8 @@ from nesvm_jit.problems.linear import problem_in_memory
 from nesvm_jit.solvers import accelerated
 from nesvm_jit.solvers.run import Run
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve
 
 from . import oracle
 from .optima import objective

@@ -7,13 +7,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import solve
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems import shard
 from nesvm_jit.problems.evaluation import Evaluation
 from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve
 
 from .data import ball, half_space, half_space_and_costs
 from .optima import exact_dual, objective, optimum

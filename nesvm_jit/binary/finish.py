@@ -3,6 +3,7 @@ up afresh; also after Ctrl-C, which is caught here and nowhere else in a solve."
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..problems.kernel import KernelProblem
 from ..problems.linear import LinearProblem
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..solvers import newton
-from ..solvers.run import Run, proves
+from ..solvers.run import Run, proves, relative_gap
 from .solution import Solution
 
 SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficients are tried as 0
@@ -53,10 +54,24 @@ def conclude(run: Run, settle: Callable[[], dict[str, Any]]) -> Solution:
     )
 
 
+def with_objective(found: Solution, tol: float, objective: float) -> Solution:
+    """The same solution with another P; certified, and `converged`, if that still proves it."""
+    gap = relative_gap(objective, found.dual_objective)
+    certified = proves(gap, tol)
+    status = "stalled" if found.status == "converged" and not certified else found.status
+    return replace(found, objective=objective, gap=gap, certified=certified, status=status)
+
+
 def _require_zero(run: Run, no_dual_point: Any) -> None:
     """α = 0 is feasible and worth 0: where nothing better is known, it is the bound."""
     if run.alpha is None or not run.dual >= 0.0:
         run.forget_bound(no_dual_point)
+
+
+def _is_settled(objective: float, run: Run) -> bool:
+    """Whether this P is certified, or the point is to be returned as it is."""
+    certified = proves(relative_gap(objective, run.dual), run.settings.tol)
+    return certified or run.settings.returned == "last"
 
 
 def _ending(run: Run) -> str:
@@ -90,6 +105,11 @@ def settle_linear(
         point = sparsest_linear(problem, best, latest, run)
     if margins is None or point is not best.point:
         P, margins = problem.objective_at(point)
+    if not _is_settled(P, run):
+        lifted = problem.lift(point, margins)
+        lifted_P, lifted_margins = problem.objective_at(lifted)
+        if lifted_P < P:
+            point, P, margins = lifted, lifted_P, lifted_margins
     no_dual_point = problem.zero().alpha
     _require_zero(run, no_dual_point)
     run.settle(P, problem.value_of(run.alpha))
@@ -160,8 +180,16 @@ def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
 
 
 def _settle_at(problem: KernelProblem, point: np.ndarray, run: Run) -> dict[str, Any]:
-    """The point where the problem stands, with its values afresh; zero where that is better."""
+    """The point where the problem stands, or the best multiple of it, with its values afresh; zero
+    where that is better."""
     at = problem.at(point)
+    if not _is_settled(at.objective, run):
+        lifted = problem.lift(point)
+        problem.stand(lifted[:-1])
+        if problem.at(lifted).objective < at.objective:
+            point, at = lifted, problem.at(lifted)
+        else:
+            problem.stand(point[:-1])
     if not at.objective <= problem.c.sum() and run.settings.returned == "best":
         point = np.zeros(problem.n_variables)
         problem.stand(point[:-1])

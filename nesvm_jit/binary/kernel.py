@@ -31,7 +31,7 @@ from .kernel_matrix import (
     precomputed_matrix,
     spec_of,
 )
-from .linear import linear_problem, solve_problem
+from .linear import solve_rows
 from .solution import Solution
 from .start import Start
 
@@ -123,8 +123,7 @@ def _solve_on_columns(
         K = gram(narrowed(X)[0][0], None, *kernel)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
-    problem, _ = linear_problem(as_matrix(K), y, c, settings)
-    found = solve_problem(problem, settings.derive(kernel="linear"), Start())
+    found = solve_rows(as_matrix(K), y, c, settings.derive(kernel="linear"), Start())
     beta = np.zeros(len(c))
     beta[used] = found.w
     return replace(found, w=None, beta=beta)

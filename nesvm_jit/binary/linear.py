@@ -22,7 +22,8 @@ from ..solvers.driver import State, drive
 from ..solvers.engines import ENGINES
 from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
-from .finish import conclude, settle_linear, until_interrupted
+from .centred import centre_columns
+from .finish import conclude, settle_linear, until_interrupted, with_objective
 from .solution import Solution
 from .start import Start
 
@@ -30,17 +31,39 @@ WEIGHT_VECTORS = 8  # vectors as long as w that a solver holds at least
 LARGEST = 1e140  # that n · C · ‖x‖²/μ may be: its square is still a number
 
 
-def linear_problem(
-    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings
-) -> tuple[LinearProblem, np.ndarray | None]:
-    """The problem on rows in memory, and the features in it: one that no row has weighs nothing
-    and is left out. None says that all are there."""
+def solve_rows(
+    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, start: Start
+) -> Solution:
+    """The linear problem on rows in memory, as it is or as one that is the same and easier: without
+    the features that no row has, which weigh nothing, and with columns far from zero moved there,
+    for the engines that are not the paper's."""
+    p = shape(X)[1]
     (narrow,), kept = narrowed(X)
     require_memory(shape(narrow)[1])
-    return problem_in_memory(narrow, y, c, MODELS[settings.model](), settings.bias), kept
+    start = start.of_features(kept, p)
+    moved, shift = narrow, None
+    if settings.bias and settings.solver not in ("nesvm", "homotopy"):
+        moved, shift = centre_columns(narrow)
+    model = MODELS[settings.model]()
+    problem = problem_in_memory(moved, y, c, model, settings.bias)
+    found = solve_problem(problem, settings, start if shift is None else start.moved(shift))
+    if shift is not None:
+        same = problem_in_memory(narrow, y, c, model, settings.bias)
+        found = _moved_back(found, shift, same, settings.tol)
+    return _with_all_features(found, kept, p)
 
 
-def with_all_features(found: Solution, kept: np.ndarray | None, p: int) -> Solution:
+def _moved_back(found: Solution, shift: np.ndarray, problem: LinearProblem, tol: float) -> Solution:
+    """The solution of moved rows as one of the rows as they are, where b may be rounded: P and the
+    margins are those of the rows as they are. The dual point and its value are the same."""
+    assert found.w is not None
+    b = found.b - float(found.w @ shift)
+    P, margins = problem.objective_at(np.append(found.w, b))
+    margins = problem.shard.collect(margins)
+    return with_objective(replace(found, b=b, margins=margins), tol, P)
+
+
+def _with_all_features(found: Solution, kept: np.ndarray | None, p: int) -> Solution:
     """The same machine over all p features: those left out weigh nothing."""
     if kept is None:
         return found

@@ -6,11 +6,12 @@ without the box (LS-SVM), with Σβ = 0 where there is a bias: one β is a prima
 
 import numpy as np
 
-from ..kernels.loss import HINGE, SQUARE, true_loss
+from ..kernels.loss import HINGE, SQUARE, RowData, true_loss
 from ..models.base import UNSMOOTHED
 from .certificate import DualPoint
 from .evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from .kernel_rows import KernelRows
+from .lift import UNIT, least_multiple, loss_slope, margin_rounding
 
 DRIFT = 1e-3  # of the gap is what rounding in f may come to
 GROWN = 10.0  # times what a fresh f has
@@ -132,6 +133,18 @@ class KernelProblem:
         felt = float(np.linalg.norm(self.c * self._root * slope))
         value = 0.5 * float(v[:-1] @ f) + float(self.c @ true_loss(r, self.loss))
         return Evaluation(v, UNSMOOTHED, value, NO_GRADIENT, value, NO_SUMS, felt=felt)
+
+    def lift(self, v: np.ndarray) -> np.ndarray:
+        """The multiple of v, where the problem stands, that has the least P."""
+        rows, margins = RowData(self.y, self.c, self._root), self.f + v[-1]
+        square = float(v[:-1] @ self.f)
+        size = float(np.abs(v[:-1]) @ self._root) * self._root + abs(float(v[-1]))
+        slack = margin_rounding(0, size) * (1.0 + self.rows.epsilon / UNIT)
+
+        def slope(t: float) -> float:
+            return t * square + loss_slope(rows, margins, t, slack, self.loss)
+
+        return least_multiple(slope) * v
 
     def dual_value(self, beta: np.ndarray, f: np.ndarray) -> float:
         """D at β, given f = Kβ."""

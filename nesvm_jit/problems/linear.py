@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.loss import HINGE
 from ..matrix.matrix import Matrix
 from ..models.base import UNSMOOTHED, Model, Smoothing
 from ..numerics.eigenvalues import power_iteration
@@ -12,6 +13,7 @@ from . import certificate
 from .blocks import Resident
 from .certificate import DualPoint, DualSums
 from .evaluation import NO_GRADIENT, Evaluation
+from .lift import least_margin, least_multiple, loss_slope, margin_rounding
 from .lipschitz import Curved
 from .shard import Shard, loss_at, loss_of
 from .sums import Sums
@@ -218,6 +220,36 @@ class LinearProblem(Curved):
             out = v.copy()
             self.split(out)[0][zero] = 0.0
             yield out
+
+    # ------------------------------------------------------------ the best multiple
+
+    def lift(self, v: np.ndarray, margins: Any) -> np.ndarray:
+        """The multiple of v that has the least P, its margins being known."""
+        w, b = self.split(v)
+        model, slack = self.model, self._margin_rounding(w, b)
+        penalty = model.true_penalty(w)
+
+        def slope(t: float) -> float:
+            loss = self.shard.reduce(loss_slope, (margins,), (t, slack, model.loss))
+            return loss + (penalty if model.smoothed_penalty else 2.0 * t * penalty)
+
+        return least_multiple(slope) * v
+
+    def separate(self, at: Evaluation) -> Evaluation:
+        """The multiple of a judged point that has every margin beyond 1, where all are positive
+        and that is better; else what was given."""
+        w, b = self.split(at.point)
+        least = self.shard.reduce(least_margin, (at.margins,), by=min)
+        if not least > 0.0 or self.model.loss != HINGE:
+            return at
+        t = (1.0 + self._margin_rounding(w, b)) / least
+        if not self.model.true_penalty(t * w) < at.objective:
+            return at
+        return self.judge(t * at.point, at.alpha, at.sums.weights)
+
+    def _margin_rounding(self, w: np.ndarray, b: float) -> float:
+        size = float(np.sqrt(self.shard.facts.squares) * np.linalg.norm(w)) + abs(b)
+        return margin_rounding(self.n_variables, size)
 
     # ------------------------------------------------------------ row by row, in memory
 

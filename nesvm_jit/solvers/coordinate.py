@@ -140,6 +140,7 @@ def _look(problem: LinearProblem, s: State, b: float) -> Evaluation:
     """P, beside the dual point; all rows are in play again, with sums added up afresh."""
     at = problem.judge(s.v, s.alpha, problem.split(s.v)[0])
     s.dual[:, RESIDUAL] = 1.0 - problem.shard.rows.y * at.margins
+    at = problem.separate(at)
     s.promise = NEXT_PROMISE * min(s.promise, s.gap)
     s.next_look = int(LOOK_GROWTH * s.epochs) + 1
     s.epoch, s.active = _sums(problem, s.dual, b), problem.n_rows

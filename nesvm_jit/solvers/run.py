@@ -12,6 +12,8 @@ from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
 from ..settings import CUT_SHORT, Settings
 
+PROGRESS = 0.99  # share of the least gap so far that a smaller one must be below to count as such
+ROUNDING = 1e-9  # share of P by which bounds that are not rounded outwards may cross
 COLUMNS = ("round", "mu", "smoothed", "objective", "dual", "gap", "seconds", "passes")
 
 
@@ -84,8 +86,9 @@ def relative_gap(objective: float, dual: float) -> float:
 
 
 def proves(gap: float, tol: float) -> bool:
-    """Whether a gap of settled values certifies the tolerance."""
-    return 0.0 <= gap <= tol
+    """Whether a gap of settled values certifies the tolerance. Bounds that cross by more than
+    rounding certify nothing."""
+    return -ROUNDING <= gap <= tol
 
 
 def scaled(smoothing: Smoothing, share: float) -> Smoothing:
@@ -111,7 +114,7 @@ class Run:
     alpha: Any = None
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     least_gap: float = float("inf")
-    idle: int = 0  # iterations since the gap was last smaller than ever before
+    idle: int = 0  # iterations since the gap last became clearly smaller
     started: float = field(default_factory=time.perf_counter)
 
     @property
@@ -128,7 +131,7 @@ class Run:
         """Count an iteration that ends in an evaluation; True when the run must end."""
         self.iterations += 1
         gap = self._enter(at, certify)
-        if gap < self.least_gap:
+        if gap < PROGRESS * self.least_gap:
             self.least_gap, self.idle = gap, 0
         else:
             self.idle += 1
