@@ -20,6 +20,7 @@ MODELS = ("csvm", "lpsvm", "lssvm")
 HALF_SQUARE = ("csvm", "lssvm")
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
+PAPERS = ("nesvm", "homotopy")  # the paper's algorithms, which stay as printed
 # Those that work on β of f = Kβ + b; a new engine of linear problems is not one of them.
 KERNEL_SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 MULTICLASS = ("ovo", "ovr")
@@ -304,7 +305,7 @@ def _check_together(s: Settings) -> None:
         raise InputError(f"nu is the hinge's own smoothing in lpsvm, {s.model} has mu alone")
     if s.strong and (s.bias or s.model not in HALF_SQUARE):
         raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
-    if s.returned == "last" and s.solver not in ("nesvm", "homotopy"):
+    if s.returned == "last" and s.solver not in PAPERS:
         raise InputError(f"returned 'last' is for nesvm and homotopy, got the solver {s.solver!r}")
     if s.resume and s.checkpoint is None:
         raise InputError("resume needs the checkpoint to go on from")

@@ -13,6 +13,7 @@ from nesvm_jit import InputError, NesvmError, distributed, estimator, load_model
 from nesvm_jit.cli.progress import Progress
 from nesvm_jit.machine import crossval
 from nesvm_jit.machine.machine import Machine
+from nesvm_jit.endings import Outcome
 from nesvm_jit.selection import path as selection
 
 from .commands import command, data_file, done, kernel_text, refused
@@ -437,6 +438,9 @@ class Chosen(SimpleNamespace):
     def facts(self):
         return {"seconds": self.seconds}
 
+    def outcomes(self):
+        return [Outcome(p["status"], p["gap"]) for p in self.machine.problems]
+
 
 @pytest.fixture
 def searches(monkeypatch):
@@ -621,7 +625,7 @@ def test_the_answer_to_ctrl_c_and_the_line_are_those_of_a_path(here, searches, m
 def test_what_was_resumed_or_left_alone_is_said(here, searches, monkeypatch):
     monkeypatch.setattr("nesvm_jit.cli.words.table_lines", lambda result: ["table"])
     monkeypatch.setattr("nesvm_jit.cli.words.choice_lines", lambda result: ["choice"])
-    monkeypatch.setattr("nesvm_jit.cli.words.path_warnings", lambda result: ["warning: w"])
+    monkeypatch.setattr("nesvm_jit.cli.words.uncertified_lines", lambda *_: ["warning: w"])
     monkeypatch.setattr("nesvm_jit.cli.words.judged_line", lambda facts: f"judged {facts}")
     searches.result = Chosen(
         machine=made(),

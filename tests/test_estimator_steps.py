@@ -279,8 +279,8 @@ def test_a_fit_that_stops_early_says_how_far_it_is():
         m = NESVC(solver="nesvm", max_iter=1, tol=1e-9).fit(X, y)
     (warning,) = said
     assert str(warning.message) == (
-        f"the tolerance 1e-09 is not certified (gap {m.gap_:.2e}): the limit of iterations was "
-        "reached; raise max_iter or tol"
+        f"the tolerance 1e-09 is not certified for 3 of 3 fits (the largest gap {m.gap_:.2e}): the "
+        "limit of iterations was reached; raise max_iter or tol"
     )
     assert warning.filename == __file__
 

@@ -160,7 +160,7 @@ def test_facts_of_a_run():
         ["solver", "newton"],
         ["why this one", "few features"],
         ["rounds", "7"],
-        ["end", "ended by itself"],
+        ["end", "ended at the tolerance"],
         ["objective", "4.1234568"],
         ["lower bound", "4.12"],
         ["gap", "0.00084"],
@@ -328,7 +328,7 @@ def test_facts_of_a_path():
         ["best", f"C = 1: 62.50{HARD}% ± 12.50{HARD}%"],
         ["simplest within one standard error", f"C = 0.1: 37.50{HARD}%"],
         ["chosen", "the best"],
-        ["end", "ended by itself"],
+        ["end", "ended at the tolerance"],
         ["time of all fits", f"8{HARD}s"],
         ["time in all", f"1{HARD}min 15{HARD}s"],
     ]

@@ -430,7 +430,7 @@ def test_the_scores_on_a_test_file():
 def test_fits_above_the_tolerance_are_counted():
     assert list(uncertified_lines(a_result([[[0.5, 0.75]]]).outcomes(), 0.01)) == []
     assert list(uncertified_lines(a_small_table().outcomes(), 0.01)) == [
-        "warning: the tolerance 0.01 is not certified for 1 of 4 fits (the largest gap 5.00e-01): "
+        "warning: the tolerance 0.01 is not certified for 1 of 4 fits (the largest gap 1.00e-04): "
         "the time limit was reached; raise --time-limit or --tol"
     ]
 

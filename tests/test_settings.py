@@ -45,6 +45,7 @@ def test_a_fit_that_asks_for_nothing_has_the_documented_defaults():
         "schedule": None,
         "restart": None,
         "strong": False,
+        "returned": "best",
         "moving_centre": None,
         "max_iter": 100_000,
         "time_limit": None,

@@ -187,7 +187,7 @@ def test_stopping_rule_and_one_pass_a_round():
     F = s.history["smoothed"]
     assert abs(F[-1] - F[-2]) < 1e-3
     assert (np.abs(np.diff(F[:-1])) >= 1e-3).all()
-    assert s.status == "converged"
+    assert s.status == "epsilon"
     assert s.history["passes"].tolist() == list(range(1, s.n_iter + 1))
 
 

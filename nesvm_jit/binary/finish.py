@@ -14,6 +14,7 @@ from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
 from ..problems.linear import LinearProblem
 from ..problems.smoothed_kernel import SmoothedKernel
+from ..settings import CUT_SHORT, PAPERS
 from ..solvers import newton
 from ..solvers.run import Run, proves, relative_gap
 from .solution import Solution
@@ -69,9 +70,10 @@ def _require_zero(run: Run, no_dual_point: Any) -> None:
 
 
 def _is_settled(objective: float, run: Run) -> bool:
-    """Whether this P is certified, or the point is to be returned as it is."""
+    """Whether a point of this P is to be returned as it is: it is certified, or found by the
+    paper's algorithms, or by a run that was cut short."""
     certified = proves(relative_gap(objective, run.dual), run.settings.tol)
-    return certified or run.settings.returned == "last"
+    return certified or run.settings.solver in PAPERS or run.status in CUT_SHORT
 
 
 def _ending(run: Run) -> str:
@@ -81,7 +83,7 @@ def _ending(run: Run) -> str:
     if proves(run.gap, run.settings.tol):
         return "converged"
     if run.status in ("", "converged"):  # by itself, or by bounds that did not hold afresh
-        return "epsilon" if run.settings.solver in ("nesvm", "homotopy") else "stalled"
+        return "epsilon" if run.settings.solver in PAPERS else "stalled"
     return run.status
 
 

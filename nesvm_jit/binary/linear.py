@@ -16,7 +16,7 @@ from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..models.base import Smoothing
 from ..problems.linear import LinearProblem, problem_in_memory
-from ..settings import Settings
+from ..settings import PAPERS, Settings
 from ..solvers.auto import choose, hand_over
 from ..solvers.driver import State, drive
 from ..solvers.engines import ENGINES
@@ -42,7 +42,7 @@ def solve_rows(
     require_memory(shape(narrow)[1])
     start = start.of_features(kept, p)
     moved, shift = narrow, None
-    if settings.bias and settings.solver not in ("nesvm", "homotopy"):
+    if settings.bias and settings.solver not in PAPERS:
         moved, shift = centre_columns(narrow)
     model = MODELS[settings.model]()
     problem = problem_in_memory(moved, y, c, model, settings.bias)

@@ -77,18 +77,19 @@ class Smooth(Problem, Protocol):
 
 def relative_gap(objective: float, dual: float) -> float:
     """(P − D)/P; infinite where that is no number, or P is none of a problem whose losses and
-    penalty are never negative. Below zero, where D > P, it is no proof but a sign of a fault."""
+    penalty are never negative. Below zero, where D is above P by more than rounding, it is no
+    proof but a sign of a fault."""
     if not 0.0 <= objective < math.inf or math.isnan(dual):
         return math.inf
     if objective == 0.0:
         return 0.0 if dual == 0.0 else math.copysign(math.inf, -dual)
-    return (objective - dual) / objective
+    gap = (objective - dual) / objective
+    return 0.0 if -ROUNDING <= gap < 0.0 else gap
 
 
 def proves(gap: float, tol: float) -> bool:
-    """Whether a gap of settled values certifies the tolerance. Bounds that cross by more than
-    rounding certify nothing."""
-    return -ROUNDING <= gap <= tol
+    """Whether a gap of settled values certifies the tolerance."""
+    return 0.0 <= gap <= tol
 
 
 def scaled(smoothing: Smoothing, share: float) -> Smoothing:
