@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, NesvmError, distributed, estimator, load_model, read_libsvm
 from nesvm_jit.cli.progress import Progress
+from nesvm_jit.endings import Outcome
 from nesvm_jit.machine import crossval
 from nesvm_jit.machine.machine import Machine
-from nesvm_jit.endings import Outcome
 from nesvm_jit.selection import path as selection
 
 from .commands import command, data_file, done, kernel_text, refused
@@ -644,8 +644,8 @@ def test_what_was_resumed_or_left_alone_is_said(here, searches, monkeypatch):
         "nesvm-jit: warning: w\n"
     )
     assert outcome == (0, table, said)
-    assert done("path", "-q", "two") == (0, "", "")
-    assert done("path", "--json", "two").err == ""
+    assert done("path", "-q", "two") == (0, "", "nesvm-jit: warning: w\n")
+    assert done("path", "--json", "two").err == "nesvm-jit: warning: w\n"
     searches.result = Chosen(**{**vars(searches.result), "refit": None, "test": None, "resumed": 0})
     searches.result.ignored = False
     assert done("path", "two") == (0, "table\nchoice\n", "nesvm-jit: warning: w\n")

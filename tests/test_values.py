@@ -303,7 +303,7 @@ def test_coordinate_steps_without_a_tolerance_end(model, bias):
     X, y = ball()
     s = solve(X, y, model, C=0.3, bias=bias, solver="coordinate", tol=0.0)
     least = optimum(model, X, y, np.full(len(y), 0.3), bias)
-    assert s.status == "converged"
+    assert s.status == ("stalled" if s.gap > 0.0 else "converged")
     assert s.objective == pytest.approx(least, rel=1e-6)
     assert s.dual_objective == pytest.approx(least, rel=1e-6)
 

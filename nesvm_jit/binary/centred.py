@@ -14,6 +14,7 @@ from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import row_slice
 
 FAR = 1000.0  # times its spread is a column's distance from zero, where it is moved there
+LARGEST = 1e100  # that a column may be: rows whose squares overflow are refused as they are
 FIRST_ROWS = 64  # that are looked at to tell which columns may be such
 
 
@@ -44,7 +45,8 @@ def _far_columns(X: Matrix, columns: np.ndarray, far: float) -> tuple[np.ndarray
         columns, low, high = _full_columns(X, columns, n)
     middle = low + (high - low) / 2
     spread = high.astype(np.float64) - low
-    off = (np.abs(middle) > 0.0) & (np.abs(middle, dtype=np.float64) >= far * spread)
+    size = np.abs(middle, dtype=np.float64)
+    off = (size > 0.0) & (size >= far * spread) & (size <= LARGEST)
     return columns[off], middle[off]
 
 

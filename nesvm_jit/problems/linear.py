@@ -19,6 +19,7 @@ from .shard import Shard, loss_at, loss_of
 from .sums import Sums
 from .walk import Walk
 
+NEARLY = 1e-6  # that every margin may be below 1 where rows are as good as separated
 SMALL = (1e-2, 1e-3, 1e-4, 1e-6)  # shares of the largest weight, below which weights are tried as 0
 
 
@@ -236,11 +237,11 @@ class LinearProblem(Curved):
         return least_multiple(slope) * v
 
     def separate(self, at: Evaluation) -> Evaluation:
-        """The multiple of a judged point that has every margin beyond 1, where all are positive
+        """The multiple of a judged point that has every margin beyond 1, where all are about there
         and that is better; else what was given."""
         w, b = self.split(at.point)
         least = self.shard.reduce(least_margin, (at.margins,), by=min)
-        if not least > 0.0 or self.model.loss != HINGE:
+        if not 1.0 - NEARLY <= least < 1.0 or self.model.loss != HINGE:
             return at
         t = (1.0 + self._margin_rounding(w, b)) / least
         if not self.model.true_penalty(t * w) < at.objective:

@@ -106,7 +106,7 @@ def _line_search(walk: Walk, descent: float, smoothing: Smoothing) -> float:
             t = min(newton_step, LINE_GROWTH * t) if not np.isfinite(high) else newton_step
         else:
             t = 0.5 * (low + high) if np.isfinite(high) else 4.0 * t
-        if high - low <= 1e-14 * high:
+        if np.isfinite(high) and high - low <= 1e-14 * high:
             break
     return low if low > 0.0 else t
 
