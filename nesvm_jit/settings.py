@@ -38,7 +38,7 @@ class Ending(NamedTuple):
 
 # How a run may end, the worst first; `converged` is what is certified to the tolerance.
 ENDINGS = {
-    "interrupted": Ending("it was interrupted", "let it run on"),
+    "interrupted": Ending("it was interrupted, and what it found was kept", "let it run on"),
     "time_limit": Ending("the time limit was reached", "raise {time_limit} or {tol}"),
     "iteration_limit": Ending("the limit of iterations was reached", "raise {max_iter} or {tol}"),
     "stalled": Ending(

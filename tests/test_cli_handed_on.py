@@ -292,7 +292,7 @@ def test_a_run_that_ended_early_warns_and_an_interrupted_one_has_its_code(here, 
     fits.machine = made("interrupted", certified=False, gap=0.5)
     outcome = command("train", "two")
     assert outcome.code == 130
-    said = WARNED.format("it was interrupted; let it run on")
+    said = WARNED.format("it was interrupted, and what it found was kept; let it run on")
     assert outcome.err == said
     assert command("train", "-q", "--strict", "two") == (130, "", said)
     fits.machine = made()

@@ -315,7 +315,7 @@ def test_newton_takes_few_rounds_and_slopes(model, cost, most, bias):
     assert run.iterations <= most
     short = [line for line, t in zip(walk.lines, walk.t, strict=True) if t != 1.0]
     assert max(short, default=0.0) <= 1e-4
-    assert walk.slopes <= 7 * run.iterations
+    assert walk.slopes <= 8 * run.iterations
     mu = run.history()["mu"]
     assert mu[0] == 4.0
     assert np.log2(mu / 4).tolist() == np.round(np.log2(mu / 4)).tolist()

@@ -745,7 +745,7 @@ def test_what_a_path_is_by_default():
 
 @pytest.fixture
 def refitted(monkeypatch):
-    calls, real = [], paths.train
+    calls, real = [], paths.train_silently
 
     def noted(*args, **options):
         bound = inspect.signature(real).bind(*args, **options).arguments
@@ -753,7 +753,7 @@ def refitted(monkeypatch):
         calls.append({**bound, **more})
         return real(*args, **options)
 
-    monkeypatch.setattr(paths, "train", noted)
+    monkeypatch.setattr(paths, "train_silently", noted)
     return calls
 
 
@@ -824,7 +824,7 @@ def test_without_a_refit_there_is_no_machine(refitted):
 def test_the_seconds_of_fits_and_refit_are_those_of_the_clock(monkeypatch):
     clock = itertools.count(100.0)
     monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    monkeypatch.setattr(paths, "train", lambda *args, **how: train(X, y))
+    monkeypatch.setattr(paths, "train_silently", lambda *args, **how: train(X, y))
     X, y = blobs()
     found = path(X, y, [1.0], folds=2).seconds
     assert {name: seconds % 1.0 for name, seconds in found.items()} == dict.fromkeys(found, 0.0)

@@ -180,7 +180,7 @@ def test_lines_of_several_problems():
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        ("interrupted", "it was interrupted; let it run on"),
+        ("interrupted", "it was interrupted, and what it found was kept; let it run on"),
         ("time_limit", "the time limit was reached; raise --time-limit or --tol"),
         ("iteration_limit", "the limit of iterations was reached; raise --max-iter or --tol"),
         (

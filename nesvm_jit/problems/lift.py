@@ -38,6 +38,11 @@ def least_margin(rows: RowData, margins: np.ndarray) -> float:
     return float((rows.y * margins).min(initial=np.inf, where=rows.c > 0.0))
 
 
+def multiple_of_margins(rows: RowData, margins: np.ndarray, t: float) -> np.ndarray:
+    """The margins of t(w, b)."""
+    return t * margins
+
+
 def least_multiple(slope: Callable[[float], float]) -> float:
     """The t from which on a slope that never falls is not negative, found by halving."""
     low, high = 0.0, 1.0

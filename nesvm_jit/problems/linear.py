@@ -13,7 +13,7 @@ from . import certificate
 from .blocks import Resident
 from .certificate import DualPoint, DualSums
 from .evaluation import NO_GRADIENT, Evaluation
-from .lift import least_margin, least_multiple, loss_slope, margin_rounding
+from .lift import least_margin, least_multiple, loss_slope, margin_rounding, multiple_of_margins
 from .lipschitz import Curved
 from .shard import Shard, loss_at, loss_of
 from .sums import Sums
@@ -161,7 +161,13 @@ class LinearProblem(Curved):
         return self._alpha_of_margins(margins, at.smoothing, at.centre)
 
     def bound_of_margins(self, margins: Any, smoothing: Smoothing) -> DualPoint:
-        """The best dual point that the u of a point with these margins leads to."""
+        """The best dual point that the u of a point with these margins leads to. One without any
+        loss, whose u is zero, leads to none: then it is that of a multiple of the point, whose
+        least margin is half of what is smoothed below 1."""
+        least = self.shard.reduce(least_margin, (margins,), by=min)
+        if least >= 1.0 and self.model.loss == HINGE:
+            t = (1.0 - 0.5 * min(1.0, smoothing.loss)) / least
+            margins = self.shard.map(multiple_of_margins, (margins,), (t,))
         alpha = self._alpha_of_margins(margins, smoothing, None)
         return self._balanced_bound(alpha) if self.bias else self.value_of(alpha)
 
