@@ -61,7 +61,8 @@ def solve_kernel(
         if run.engine == "coordinate":
             _run_pairwise(problem, run, alpha0)
         elif run.engine == "newton" and loss == SQUARE:
-            drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
+            with np.errstate(all="ignore"):  # what is no number ends the run uncertified
+                drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
         else:
             smooth = SmoothedKernel(problem, model)
             settle = partial(settle_smoothed, smooth, run)

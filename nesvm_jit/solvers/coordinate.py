@@ -189,7 +189,8 @@ def _start(problem: LinearProblem, alpha0: np.ndarray | None, share: float) -> n
     dual[:, LOWER] = 0.0 if hinge else np.where(c > 0.0, -np.inf, 0.0)
     dual[:, UPPER] = c if hinge else np.where(c > 0.0, np.inf, 0.0)
     if not hinge:
-        dual[c > 0.0, DIAGONAL] = 0.5 / c[c > 0.0]
+        with np.errstate(over="ignore"):  # of a cost below 1e-308
+            dual[c > 0.0, DIAGONAL] = np.minimum(0.5 / c[c > 0.0], np.finfo(float).max)
     if alpha0 is not None:
         dual[:, ALPHA] = np.clip(alpha0, dual[:, LOWER], dual[:, UPPER])
     curvature = problem.shard.squares() + dual[:, DIAGONAL] + share
