@@ -254,12 +254,13 @@ def test_rows_that_are_separable_and_huge_are_certified(bias, solver, seed):
     )
 
 
+@pytest.mark.parametrize("model", ["csvm", "lpsvm"])
 @pytest.mark.parametrize("name", ["breast_cancer", "wine"])
-def test_a_cubic_kernel_of_unscaled_rows_is_certified(name):
+def test_a_cubic_kernel_of_unscaled_rows_is_certified(name, model):
     from sklearn import datasets
 
     data = getattr(datasets, f"load_{name}")()
-    m = train(data.data, data.target.astype(float), kernel="poly", degree=3)
+    m = train(data.data, data.target.astype(float), model, "poly", degree=3)
     assert {*statuses_of(m)} == {"converged"}
 
 

@@ -19,6 +19,7 @@ from ..solvers import newton
 from ..solvers.run import Run, proves, relative_gap
 from .solution import Solution
 
+FEARED = (1.0, 1e-2, 1e-4)  # shares of what rounding may take from margins, tried at stalled points
 SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficients are tried as 0
 
 
@@ -108,10 +109,10 @@ def settle_linear(
     if margins is None or point is not best.point:
         P, margins = problem.objective_at(point)
     if not _is_settled(P, run):
-        lifted = problem.lift(point, margins)
-        lifted_P, lifted_margins = problem.objective_at(lifted)
-        if lifted_P < P:
-            point, P, margins = lifted, lifted_P, lifted_margins
+        for lifted in [problem.lift(point, margins, share) for share in FEARED]:
+            lifted_P, lifted_margins = problem.objective_at(lifted)
+            if lifted_P < P:
+                point, P, margins = lifted, lifted_P, lifted_margins
     no_dual_point = problem.zero().alpha
     _require_zero(run, no_dual_point)
     run.settle(P, problem.value_of(run.alpha))
@@ -186,12 +187,7 @@ def _settle_at(problem: KernelProblem, point: np.ndarray, run: Run) -> dict[str,
     where that is better."""
     at = problem.at(point)
     if not _is_settled(at.objective, run):
-        lifted = problem.lift(point)
-        problem.stand(lifted[:-1])
-        if problem.at(lifted).objective < at.objective:
-            point, at = lifted, problem.at(lifted)
-        else:
-            problem.stand(point[:-1])
+        point, at = _lifted(problem, point, at, run)
     if not at.objective <= problem.c.sum() and run.settings.returned == "best":
         point = np.zeros(problem.n_variables)
         problem.stand(point[:-1])
@@ -201,6 +197,26 @@ def _settle_at(problem: KernelProblem, point: np.ndarray, run: Run) -> dict[str,
     run.settle(at.objective, problem.value_of(zero if run.alpha is None else run.alpha, at))
     _require_zero(run, zero)
     return {"w": None, "beta": point[:-1].copy(), "b": b, "margins": problem.f + b}
+
+
+def _lifted(
+    problem: KernelProblem, point: np.ndarray, at: Evaluation, run: Run
+) -> tuple[np.ndarray, Evaluation]:
+    """The multiple of the point with the smallest gap, where the problem then stands. What rounding
+    takes off the bound depends on the rows that may have a loss at the point."""
+
+    def gap(at: Evaluation) -> float:
+        bound = 0.0 if run.alpha is None else problem.value_of(run.alpha, at).value
+        return at.objective - bound
+
+    found = [(gap(at), point, at)]
+    for lifted in [problem.lift(point, share) for share in FEARED]:
+        problem.stand(lifted[:-1])
+        at = problem.at(lifted)
+        found.append((gap(at), lifted, at))
+    _, point, at = min(found, key=lambda choice: choice[0])
+    problem.stand(point[:-1])
+    return point, at
 
 
 def sparsest_kernel(problem: KernelProblem, beta: np.ndarray, b: float, run: Run) -> np.ndarray:

@@ -18,8 +18,9 @@ from ..models.base import Smoothing
 from ..problems.linear import LinearProblem, problem_in_memory
 from ..settings import PAPERS, Settings
 from ..solvers.auto import choose, hand_over
-from ..solvers.driver import State, drive
+from ..solvers.driver import State, always, drive
 from ..solvers.engines import ENGINES
+from ..solvers.linear_program import linear_program, suits
 from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
 from .centred import centre_columns
@@ -100,6 +101,9 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
             steps = engine.steps(problem, run, state)
             drive(steps, run, engine.certify, engine.patience, saving)
             state = hand_over(problem, run, state)
+        stuck = not run.done and run.engine == "newton"
+        if stuck and suits(problem) and not (saving is not None and saving.asked):
+            drive(linear_program(problem, run), run, always)
         if saving is not None and saving.asked and not run.done:  # it ended by itself before
             run.status = "interrupted"
     return conclude(run, partial(settle_linear, problem, run, v0, first))

@@ -134,12 +134,13 @@ class KernelProblem:
         value = 0.5 * float(v[:-1] @ f) + float(self.c @ true_loss(r, self.loss))
         return Evaluation(v, UNSMOOTHED, value, NO_GRADIENT, value, NO_SUMS, felt=felt)
 
-    def lift(self, v: np.ndarray) -> np.ndarray:
-        """The multiple of v, where the problem stands, that has the least P."""
+    def lift(self, v: np.ndarray, share: float = 1.0) -> np.ndarray:
+        """The multiple of v, where the problem stands, that has the least P, that share of what
+        rounding may take from margins being feared."""
         rows, margins = RowData(self.y, self.c, self._root), self.f + v[-1]
         square = float(v[:-1] @ self.f)
         size = float(np.abs(v[:-1]) @ self._root) * self._root + abs(float(v[-1]))
-        slack = margin_rounding(0, size) * (1.0 + self.rows.epsilon / UNIT)
+        slack = share * margin_rounding(0, size) * (1.0 + self.rows.epsilon / UNIT)
 
         def slope(t: float) -> float:
             return t * square + loss_slope(rows, margins, t, slack, self.loss)

@@ -230,10 +230,11 @@ class LinearProblem(Curved):
 
     # ------------------------------------------------------------ the best multiple
 
-    def lift(self, v: np.ndarray, margins: Any) -> np.ndarray:
-        """The multiple of v that has the least P, its margins being known."""
+    def lift(self, v: np.ndarray, margins: Any, share: float = 1.0) -> np.ndarray:
+        """The multiple of v that has the least P, its margins being known and that share of what
+        rounding may take from them being feared."""
         w, b = self.split(v)
-        model, slack = self.model, self._margin_rounding(w, b)
+        model, slack = self.model, share * self._margin_rounding(w, b)
         penalty = model.true_penalty(w)
 
         def slope(t: float) -> float:
