@@ -222,7 +222,9 @@ class LinearProblem(Curved):
         optimum has them, or else where w is small."""
         w, _ = self.split(v)
         size = np.abs(w)
-        undecided = self.model.penalty_curvature(w, last.smoothing, last.penalty_centre) > 0.0
+        undecided = w == 0.0
+        if last.smoothing != UNSMOOTHED:
+            undecided = self.model.penalty_curvature(w, last.smoothing, last.penalty_centre) > 0.0
         for zero in (undecided, *(size <= share * size.max(initial=0.0) for share in SMALL)):
             out = v.copy()
             self.split(out)[0][zero] = 0.0
