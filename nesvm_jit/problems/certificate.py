@@ -89,7 +89,7 @@ def balanced_and_scaled(shard: Vectors, alpha: Any) -> tuple[DualPoint, int]:
     shares = [0.0]
     if len(points) == 2:  # everything between two feasible points is feasible
         totals = [shard.reduce(_total, (a,)) for a in points]
-        shares = sorted({0.0, 1.0, best_share(shard.model, totals, weights)})
+        shares = sorted({0.0, 1.0, *best_shares(shard.model, totals, weights)})
     for t in shares:
         a = _between_points(shard, points, t)
         between = (1.0 - t) * weights[0] + t * weights[-1]
@@ -97,15 +97,21 @@ def balanced_and_scaled(shard: Vectors, alpha: Any) -> tuple[DualPoint, int]:
     return max(found, key=lambda point: point.value), len(points)
 
 
-def best_share(model: Model, totals: list[float], weights: list[np.ndarray]) -> float:
-    """The t in [0, 1] of the largest dual value (1 − t)α + tα′ of a hinge, given Σα and the dual
-    weights of both: of ½‖·‖² the value is a parabola in t; of the ℓ1 norm it is Σα over the largest
-    weight, or Σα where that is below 1, which rises and then falls."""
+def best_shares(model: Model, totals: list[float], weights: list[np.ndarray]) -> list[float]:
+    """The t in [0, 1] where (1 − t)α + tα′ of a hinge may be worth most, given Σα and the dual
+    weights of both. Of ½‖·‖² the value is a parabola in t, that of the best multiple (Σα)²/(2‖·‖²);
+    of the ℓ1 norm it is Σα over the largest weight, or Σα where that is below 1, which rises and
+    then falls."""
     rise, turn = totals[1] - totals[0], weights[1] - weights[0]
     if not model.smoothed_penalty:
-        bend = float(turn @ turn)
-        t = (rise - float(weights[0] @ turn)) / bend if bend > 0.0 else float(rise > 0.0)
-        return min(1.0, max(0.0, t))
+        square, slope, bend = (
+            float(a @ b) for a, b in ((weights[0], weights[0]), (weights[0], turn), (turn, turn))
+        )
+        tops = (
+            (rise - slope, bend),
+            (totals[0] * slope - rise * square, rise * slope - totals[0] * bend),
+        )
+        return [min(1.0, max(0.0, a / b)) for a, b in tops if b != 0.0]
 
     def value(t: float) -> float:
         return model.dual_value(totals[0] + t * rise, 0.0, weights[0] + t * turn, 1.0)[0]
@@ -114,7 +120,7 @@ def best_share(model: Model, totals: list[float], weights: list[np.ndarray]) -> 
     for _ in range(THIRDS):
         a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
         low, high = (a, high) if value(a) < value(b) else (low, b)
-    return 0.5 * (low + high)
+    return [0.5 * (low + high)]
 
 
 def balanced(shard: Vectors, alpha: Any) -> list[Any]:
