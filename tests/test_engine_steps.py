@@ -33,10 +33,6 @@ from nesvm_jit.solvers.run import Run
 from . import oracle
 
 MU = Smoothing(1.0, 1.0)
-BEYOND = pytest.mark.xfail(
-    strict=True,
-    reason="the line search ends at t = 1 where F falls on: ∞ − low ≤ 1e-14 · ∞ ends its bracket",
-)
 every_bias = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 approx = pytest.approx
 
@@ -127,21 +123,18 @@ def test_a_ten_thousandth_of_the_slope_is_enough(share, tries):
     assert t == approx(1.0 - share * (tries == 2), rel=1e-12)
 
 
-@BEYOND
 def test_steps_go_beyond_the_whole_one():
     tried, t = search(lambda t: t - 1.001, lambda t: 1.0)
     assert tried == approx([1.0, 1.001])
     assert t == approx(1.001)
 
 
-@BEYOND
 def test_steps_grow_by_a_hundred_at_most_while_no_end_is_in_sight():
     tried, t = search(lambda t: t / 2e8 - 1.0, lambda t: 1 / 2e8)
     assert tried == approx([1.0, 1e2, 1e4, 1e6, 1e8, 2e8])
     assert t == approx(2e8)
 
 
-@BEYOND
 def test_steps_grow_fourfold_where_the_slope_is_flat():
     tried, t = search(lambda t: -1.0 if t < 50 else 0.0, lambda t: 0.0)
     assert tried == [1.0, 4.0, 16.0, 64.0]
@@ -187,7 +180,7 @@ def test_a_line_search_ends_after_sixty_slopes():
     assert t < 1e-7
     tried, t = search(lambda t: 1.0, lambda t: 0.0)
     assert len(tried) == 60
-    assert t == 2.0**-60  # nothing falls
+    assert t == approx(2.0**-10 * 1e-150)  # nothing falls
 
 
 # ---------------------------------------------------------------- Newton: μ and when it ends
@@ -322,13 +315,12 @@ def test_newton_takes_few_rounds_and_slopes(model, cost, most, bias):
     assert run.iterations <= most
     short = [line for line, t in zip(walk.lines, walk.t, strict=True) if t != 1.0]
     assert max(short, default=0.0) <= 1e-4
-    assert walk.slopes <= 7 * run.iterations
+    assert walk.slopes <= 8 * run.iterations
     mu = run.history()["mu"]
     assert mu[0] == 4.0
     assert np.log2(mu / 4).tolist() == np.round(np.log2(mu / 4)).tolist()
 
 
-@BEYOND
 def test_every_line_search_is_exact():
     assert max(stepped("csvm", True, 1.0)[0].lines) <= 1e-4
 

@@ -636,7 +636,7 @@ def in_two_ways(alpha, y, c):
 @every_cut
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shift", [0.0, 0.4, -0.3])
-def test_with_a_bias_the_best_of_three_repaired_points_is_taken(model, bounds, way, shift):
+def test_with_a_bias_the_best_point_between_two_repaired_ones_is_taken(model, bounds, way, shift):
     problem, X, y, c, rng = made(model, True, bounds)
     twin = Twin(model, X, y, c, True)
     v = np.append(0.3 * rng.standard_normal(4), shift)
@@ -648,14 +648,14 @@ def test_with_a_bias_the_best_of_three_repaired_points_is_taken(model, bounds, w
         near = [raw - c * y * (raw @ y) / c.sum()]
     else:
         one, two = in_two_ways(raw, y, c)
-        near = [one, 0.5 * (one + two), two]
+        near = [(1 - t) * one + t * two for t in np.linspace(0, 1, 101)]
     values = [twin.best_multiple(a) for a in near]
     assert problem.passes == before + min(2, len(near))
     assert abs(alpha @ y) <= 1e-13 * np.abs(alpha).sum()
-    assert value == approx(max(values), rel=1e-6)
+    assert max(values) * (1 - 1e-6) <= value <= max(values) * (1 + 1e-3)
     assert value == approx(twin.dual_value(alpha), rel=1e-12)
-    best = near[int(np.argmax(values))]
-    np.testing.assert_allclose(alpha, best * (alpha.sum() / best.sum()), rtol=1e-9, atol=1e-14)
+    apart = [np.abs(alpha - a * (alpha.sum() / a.sum())).max() for a in near]
+    assert min(apart) <= 0.01 * np.abs(alpha).max()
 
 
 @every_model

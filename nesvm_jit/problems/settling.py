@@ -68,12 +68,28 @@ def settle_linear(
 ) -> Settled:
     """P at (w, b) and D at α, in a pass for the margins and one for Σ α_i y_i x_i. Where their
     roundings come to a noticeable share of the tolerance, sums are made nearly exactly instead."""
+    objective, margins = settle_objective(shard, w, b, tol, columns)
+    return Settled(objective, settle_dual(shard, alpha, _felt(objective, tol), columns), margins)
+
+
+def settle_objective(
+    shard: Vectors, w: np.ndarray, b: float, tol: float, columns: Columns | None = None
+) -> tuple[float, Any]:
+    """P at (w, b) from above, and the margins there."""
     with np.errstate(over="ignore", invalid="ignore"):
         margins = shard.margins_at(w, b)
         least, objective = objective_bounds(shard, w, margins, columns)
-        felt = min(FELT, FELT_OF_TOLERANCE * tol) * objective
-        if objective - least > felt and _may_be_sharp(shard):
+        if objective - least > _felt(objective, tol) and _may_be_sharp(shard):
             objective = min(objective, _sharp_objective(shard, w, b, columns))
+    return objective if objective == objective else np.inf, margins  # NaN proves nothing
+
+
+def settle_dual(
+    shard: Vectors, alpha: Any, felt: float, columns: Columns | None = None
+) -> DualPoint:
+    """D near α from below; sums are made nearly exactly where their rounding takes more off it than
+    what is felt."""
+    with np.errstate(over="ignore", invalid="ignore"):
         alpha = shard.map(inside, (alpha,), (shard.model.loss,))
         if shard.bias:
             alpha = _balanced_exactly(shard, alpha)
@@ -84,10 +100,12 @@ def settle_linear(
             if np.isfinite(sums.high + sums.low).all():
                 weights = sums.high + sums.low
                 error = growth(4.0) * np.abs(weights) + 2.0 * sums.error
-        objective = objective if objective == objective else np.inf  # NaN proves nothing
-        return Settled(
-            objective, dual_below(shard, alpha, spread, weights, error, columns), margins
-        )
+        return dual_below(shard, alpha, spread, weights, error, columns)
+
+
+def _felt(objective: float, tol: float) -> float:
+    """The rounding that a P of this size is felt of."""
+    return min(FELT, FELT_OF_TOLERANCE * tol) * objective
 
 
 def inside(rows: RowData, alpha: np.ndarray, loss: int) -> np.ndarray:
