@@ -123,8 +123,12 @@ def test_the_gap_is_relative_and_negative_only_where_bounds_cross():
     assert run.gap == 0.75
     run.dual = 5.0
     assert run.gap == -0.25
-    run.dual = 4.0 * (1 + 1e-10)  # by rounding
-    assert run.gap == 0.0
+    assert run.estimated_gap == -0.25
+    run.dual = 4.0 * (1 + 1e-10)  # by rounding, while they are estimates
+    assert run.estimated_gap == 0.0
+    assert run.gap == approx(-1e-10)
+    run.dual = 4.0 * (1 + 1e-8)
+    assert run.estimated_gap == run.gap < 0.0
     run.dual = -4.0
     assert run.gap == 2.0
     run.dual = np.nan

@@ -4,7 +4,6 @@ up afresh; also after Ctrl-C, which is caught here and nowhere else in a solve."
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,10 @@ from ..solvers.run import Run, proves, relative_gap
 from .solution import Solution
 
 MOST_AGAIN = 3  # times that a run goes on when its tolerance is not met in exact arithmetic
-FEARED = (1.0, 1e-2, 1e-4)  # shares of what rounding may take from margins, tried at stalled points
+# Shares of what rounding may take from margins, tried at stalled points: sums over features may be
+# nearly exact; those over kernel values are judged with all of it, and are made twice.
+FEARED = (1.0, 1e-2, 1e-4)
+FEARED_OF_KERNELS = (1.0, 1.1, 3.0)
 SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficients are tried as 0
 
 
@@ -122,13 +124,11 @@ def _is_settled(run: Run) -> bool:
 
 
 def _alternatives(
-    run: Run, lifted: Callable[[float], np.ndarray] | None, zero: np.ndarray, costs: float
+    run: Run, lifted: Callable[[], list[np.ndarray]], zero: np.ndarray, costs: float
 ) -> list[np.ndarray]:
     """Points that may be better than the one whose values are settled: its best multiples where
     rounding keeps it from the tolerance, and zero, whose P is the sum of all costs."""
-    others = []
-    if lifted is not None and not _is_settled(run):
-        others = [lifted(share) for share in FEARED]
+    others = [] if _is_settled(run) else lifted()
     if not run.objective <= costs and run.settings.returned == "best":
         others.append(zero)
     return others
@@ -167,7 +167,11 @@ def settle_linear(
     objective, dual, margins = problem.settle(point, alpha, tol)
     run.settle(objective, dual)
     _require_zero(run, no_dual_point)
-    lifted = partial(problem.lift, point, margins)
+    v, f = point, margins
+
+    def lifted() -> list[np.ndarray]:
+        return [problem.lift(v, f, share) for share in FEARED]
+
     for other in _alternatives(run, lifted, np.zeros(len(point)), problem.shard.facts.costs):
         objective, its_margins = problem.settle_objective(other, tol)
         if objective < run.objective:
@@ -239,7 +243,11 @@ def _settle_at(
     found, b = problem.settle(point, alpha), float(point[-1])
     run.settle(found.objective, found.dual)
     _require_zero(run, no_dual_point)
-    lifted = partial(problem.lift, point) if lift else None
+    v, f = np.append(found.beta, b), found.f
+
+    def lifted() -> list[np.ndarray]:
+        return [problem.lift(v, f, share) for share in FEARED_OF_KERNELS] if lift else []
+
     for other in _alternatives(run, lifted, zero, float(problem.c.sum())):
         settled = problem.settle(other, alpha)
         if settled.objective < run.objective:

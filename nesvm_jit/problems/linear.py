@@ -15,7 +15,7 @@ from .certificate import DualPoint, DualSums
 from .evaluation import NO_GRADIENT, Evaluation
 from .lift import least_margin, least_multiple, loss_slope, margin_rounding, multiple_of_margins
 from .lipschitz import Curved
-from .settling import Columns, Settled, settle_linear, settle_objective
+from .settling import Columns, Settled, column_errors, settle_linear, settle_objective
 from .shard import Shard, loss_at, loss_of
 from .sums import Sums
 from .walk import Walk
@@ -246,9 +246,11 @@ class LinearProblem(Curved):
 
     def lift(self, v: np.ndarray, margins: Any, share: float = 1.0) -> np.ndarray:
         """The multiple of v that has the least P, its margins being known and that share of what
-        rounding may take from them being feared."""
+        rounding may take from them being feared; all of what kernel values may be off by."""
         w, b = self.split(v)
         model, slack = self.model, share * self._margin_rounding(w, b)
+        if self.columns is not None and model.loss == HINGE:
+            margins = margins - self.shard.rows.y * column_errors(self.columns, w)
         penalty = model.true_penalty(w)
 
         def slope(t: float) -> float:

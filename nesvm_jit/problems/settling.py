@@ -140,7 +140,7 @@ def _sharp_objective(shard: Vectors, w: np.ndarray, b: float, columns: Columns |
     error = 2.0 * sums.error + growth(4.0) * np.abs(r) + growth(8.0) * UNIT * (1.0 + abs(b))
     error += growth(8.0) * np.abs(low)
     if columns is not None:
-        error += above(columns.entries.roots * _kernel_sum(columns.entries, w, columns.roots), 3)
+        error += column_errors(columns, w)
     return _with_penalty(shard, w, loss_of_residuals(shard.rows, r, error, shard.model.loss))
 
 
@@ -170,6 +170,11 @@ def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
 def _kernel_sum(entries: EntryError, beta: np.ndarray, roots: np.ndarray) -> float:
     """ε Σ|β_j|κ_j."""
     return above(entries.epsilon * sum_above(np.abs(beta) * roots), 3)
+
+
+def column_errors(columns: Columns, w: np.ndarray) -> np.ndarray:
+    """How far margins are off where the entries of X are kernel values."""
+    return above(columns.entries.roots * _kernel_sum(columns.entries, w, columns.roots), 3)
 
 
 def _losses(
