@@ -10,6 +10,7 @@ LARGEST = 1_000_000  # bytes of a tracked file
 FOLDERS = {".ci", "bench", "docs", "nesvm_jit", "tests"}
 FILES = {
     *(".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
+    "SECURITY.md",
     *("Makefile", "README.md"),
     *("mkdocs.yml", "pyproject.toml"),
 }

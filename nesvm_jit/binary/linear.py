@@ -117,7 +117,7 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
             drive(linear_program(problem, run), run, always)
         if saving is not None and saving.asked and not run.done:  # it ended by itself before
             run.status = "interrupted"
-        if saving is None and problem.shard.data.resident and not stuck:
+        if saving is None and not stuck:
             ending.go_on(partial(_go_on, problem, run, last))
     return conclude(run, ending.settle)
 

@@ -52,6 +52,8 @@ METHODS = {
     "hessian_times": Method(Result.SUM),
     "hessian_diagonal": Method(Result.SUM),
     "dual_weights": Method(Result.SUM),
+    "column_products": Method(Result.SUM),
+    "reduce_products": Method(Result.SUM),
     "map": Method(Result.VECTOR),
     "reduce": Method(Result.SUM),
     "deal": Method(Result.VECTOR, scattered=True),

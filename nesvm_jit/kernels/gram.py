@@ -1,6 +1,6 @@
 """Kernel matrices: K_ij = k(x_i, z_j), tile by tile, the exponential fused into each tile."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -133,50 +133,54 @@ def _cells(X, A, Z, B, centre, squares, spec, how, symmetric, out):
     _transform(spec, out)
 
 
-@helper
-def _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, how, symmetric, K):
-    A, B = np.arange(i0, i1), np.arange(j0, j1)
-    cells = np.empty((len(A), len(B)), K.dtype)
-    _cells(X, A, Z, B, centre, squares, spec, how, symmetric, cells)
-    for i in range(i0, i1):
-        for j in range(j0, min(j1, i + 1) if symmetric else j1):
-            K[i, j] = cells[i - i0, j - j0]
-    if symmetric:
-        for j in range(j0, min(j1, i1)):
-            for i in range(max(i0, j + 1), i1):
-                K[j, i] = cells[i - i0, j - j0]
-            if spec.kind == RBF and j >= i0:
-                K[j, j] = K.dtype.type(1.0)
-
-
 @kernel
-def _gram_tiles(k, n_tiles, X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
-    n, m = K.shape
-    i0, j0 = tiles[k, 0], tiles[k, 1]
-    i1, j1 = min(n, i0 + size[0]), min(m, j0 + size[1])
-    _tile(X, i0, i1, Z, j0, j1, centre, squares, spec, how, symmetric, K)
+def _gram_tiles(k, n_tiles, rows, columns, centre, squares, spec, tiling, how, symmetric, K):
+    """A tile of K; where it is symmetric, of the lower triangle, and mirrored."""
+    s0, t0 = tiling.starts[k]
+    s1 = min(len(rows.index), s0 + tiling.rows)
+    t1 = min(len(columns.index), t0 + tiling.columns)
+    A, B = rows.index[s0:s1], columns.index[t0:t1]
+    cells = np.empty((s1 - s0, t1 - t0), K.dtype)
+    _cells(rows.X, A, columns.X, B, centre, squares, spec, how, symmetric, cells)
+    for s in range(s0, s1):
+        row = K[rows.slots[s]]
+        for t in range(t0, min(t1, s + 1) if symmetric else t1):
+            row[t] = cells[s - s0, t - t0]
+    if symmetric:
+        for t in range(t0, min(t1, s1)):
+            for s in range(max(s0, t + 1), s1):
+                K[t, s] = cells[s - s0, t - t0]
+            if spec.kind == RBF and t >= s0:
+                K[t, t] = K.dtype.type(1.0)
+
+
+class Chosen(NamedTuple):
+    """Rows of a matrix, and the rows of K that they are for."""
+
+    X: Any
+    index: np.ndarray
+    slots: np.ndarray
+
+
+class Tiling(NamedTuple):
+    """Where each tile starts, and the rows and columns of one."""
+
+    starts: np.ndarray
+    rows: int
+    columns: int
 
 
 def _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
     """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
-    _gram_tiles(len(tiles), X, Z, centre, squares, spec, tiles, size, how, symmetric, K)
-
-
-@kernel
-def _gram_part_tiles(k, n_tiles, X, A, B, slots, centre, squares, spec, tiles, size, how, K):
-    s0, t0 = tiles[k, 0], tiles[k, 1]
-    s1, t1 = min(len(A), s0 + size[0]), min(len(B), t0 + size[1])
-    cells = np.empty((s1 - s0, t1 - t0), K.dtype)
-    _cells(X, A[s0:s1], X, B[t0:t1], centre, squares, spec, how, False, cells)
-    for s in range(s0, s1):
-        row = K[slots[s]]
-        for t in range(t0, t1):
-            row[t] = cells[s - s0, t - t0]
+    i, j = np.arange(len(K)), np.arange(K.shape[1])
+    rows, columns, tiling = Chosen(X, i, i), Chosen(Z, j, j), Tiling(tiles, *size)
+    _gram_tiles(len(tiles), rows, columns, centre, squares, spec, tiling, how, symmetric, K)
 
 
 def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
     """K[slots_s, t] = k(x_A(s), x_B(t)): the rows A and columns B of the kernel matrix of X."""
-    _gram_part_tiles(len(tiles), X, A, B, slots, centre, squares, spec, tiles, size, how, K)
+    rows, columns, tiling = Chosen(X, A, slots), Chosen(X, B, B), Tiling(tiles, *size)
+    _gram_tiles(len(tiles), rows, columns, centre, squares, spec, tiling, how, False, K)
 
 
 def density(X) -> float:

@@ -25,6 +25,13 @@ class Sums(NamedTuple):
     low: np.ndarray
     error: np.ndarray
 
+    def joined(self, other: "Sums") -> "Sums":
+        """The sums of more terms: the low parts, and their sum, are rounded."""
+        high, rest = two_sum(self.high, other.high)
+        low = rest + (self.low + other.low)
+        rounding = 4.0 * UNIT * (np.abs(rest) + np.abs(self.low) + np.abs(other.low))
+        return Sums(high, low, 2.0 * (self.error + other.error) + rounding)
+
 
 def two_sum(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """a + b = s + e exactly (Knuth)."""

@@ -46,14 +46,6 @@ class Vectors(Protocol):
     facts: Any
     data: Any  # where rows come from
 
-    @property
-    def whole(self) -> Any:
-        """The matrix, of rows in memory."""
-
-    @property
-    def rows(self) -> RowData:
-        """What belongs to all rows, of those in memory."""
-
     def map(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> Any:
         """function(rows, *vectors, *numbers) of every block, as one vector."""
 
@@ -64,6 +56,14 @@ class Vectors(Protocol):
 
     def dual_weights(self, alpha: Any) -> np.ndarray:
         """Σ α_i y_i x_i: one pass over the rows."""
+
+    def column_products(self, a: Any) -> Any:
+        """Σ a_i x_i, nearly exactly."""
+
+    def reduce_products(
+        self, function: Callable, w: np.ndarray, vectors: tuple, numbers: tuple
+    ) -> Any:
+        """The sum of function(rows, x_i·w nearly exactly, *vectors, *numbers) over all blocks."""
 
     def margins_at(self, w: np.ndarray, b: float) -> Any:
         """x_i·w + b of every row: one pass over the rows."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..kernels.loss import HINGE, SQUARE, RowData
-from ..numerics.exact_sums import column_products, row_products, two_sum
+from ..numerics.exact_sums import Sums, two_sum
 from .certificate import DualPoint, Vectors
 from .rounding import (
     TINY,
@@ -25,9 +25,11 @@ from .rounding import (
     up,
 )
 
-# Shares of P, and of the tolerance, that rounding may take before sums are made nearly exactly.
-FELT, FELT_OF_TOLERANCE = 2e-10, 0.1
-SHARP_CELLS = 1 << 22  # entries of X up to which they are: about a second
+# Shares of P, and of the tolerance, that rounding may take before sums are made nearly exactly; the
+# first for data so small that this takes a few milliseconds, where sharper bounds cost nothing.
+FELT_SMALL, FELT, FELT_OF_TOLERANCE = 2e-10, 1e-8, 0.01
+SMALL_CELLS = 1 << 16  # entries of X
+SHARP_CELLS = 1 << 22  # entries of X up to which sums are ever made so: about a second
 SHRINK = 8  # times an α may be made smaller until it is feasible beyond doubt
 
 
@@ -69,7 +71,8 @@ def settle_linear(
     """P at (w, b) and D at α, in a pass for the margins and one for Σ α_i y_i x_i. Where their
     roundings come to a noticeable share of the tolerance, sums are made nearly exactly instead."""
     objective, margins = settle_objective(shard, w, b, tol, columns)
-    return Settled(objective, settle_dual(shard, alpha, _felt(objective, tol), columns), margins)
+    felt = _felt(shard, objective, tol)
+    return Settled(objective, settle_dual(shard, alpha, felt, columns), margins)
 
 
 def settle_objective(
@@ -79,7 +82,8 @@ def settle_objective(
     with np.errstate(over="ignore", invalid="ignore"):
         margins = shard.margins_at(w, b)
         least, objective = objective_bounds(shard, w, margins, columns)
-        if objective - least > _felt(objective, tol) and _may_be_sharp(shard):
+        felt = _felt(shard, objective, tol)
+        if objective - least > felt and _may_be_sharp(shard):
             objective = min(objective, _sharp_objective(shard, w, b, columns))
     return objective if objective == objective else np.inf, margins  # NaN proves nothing
 
@@ -93,19 +97,15 @@ def settle_dual(
         alpha = shard.map(inside, (alpha,), (shard.model.loss,))
         if shard.bias:
             alpha = _balanced_exactly(shard, alpha)
-        spread, weights = _spread(shard, alpha), shard.dual_weights(alpha)
-        error = growth(spread.entries + 6.0) * _reach(shard, spread) + spread.entries * TINY
-        if _felt_in_dual(shard, weights, error) > felt and _may_be_sharp(shard):
-            sums = column_products(shard.whole, shard.map(_signed, (alpha,)))
-            if np.isfinite(sums.high + sums.low).all():
-                weights = sums.high + sums.low
-                error = growth(4.0) * np.abs(weights) + 2.0 * sums.error
+        spread = _spread(shard, alpha)
+        weights, error = _weights_and_error(shard, alpha, spread, felt)
         return dual_below(shard, alpha, spread, weights, error, columns)
 
 
-def _felt(objective: float, tol: float) -> float:
-    """The rounding that a P of this size is felt of."""
-    return min(FELT, FELT_OF_TOLERANCE * tol) * objective
+def _felt(shard: Vectors, objective: float, tol: float) -> float:
+    """The rounding that is felt beside a P of this size."""
+    share = FELT_SMALL if shard.data.size.cells <= SMALL_CELLS else FELT
+    return min(share, FELT_OF_TOLERANCE * tol) * objective
 
 
 def inside(rows: RowData, alpha: np.ndarray, loss: int) -> np.ndarray:
@@ -113,9 +113,27 @@ def inside(rows: RowData, alpha: np.ndarray, loss: int) -> np.ndarray:
     return np.clip(alpha, 0.0, rows.c) if loss == HINGE else np.where(rows.c > 0.0, alpha, 0.0)
 
 
+def _weights_and_error(
+    shard: Vectors, alpha: Any, spread: Spread, felt: float
+) -> tuple[np.ndarray, Any]:
+    """Σ α_i y_i x_i and how far its norm, or every entry, may be off: as if rows were added one
+    after the other, by chunks, as they are, where that is felt, and else nearly exactly."""
+    weights = shard.dual_weights(alpha)
+    error = 0.0
+    for depth in (spread.entries, min(spread.entries, shard.facts.depth)):
+        error = growth(depth + 6.0) * _reach(shard, spread) + spread.entries * TINY
+        if _felt_in_dual(shard, weights, error, spread) <= felt:
+            return weights, error
+    if _may_be_sharp(shard):
+        sums = shard.column_products(shard.map(_signed, (alpha,)))
+        exact = sums.high + sums.low
+        if np.isfinite(exact).all():
+            return exact, growth(4.0) * np.abs(exact) + 2.0 * sums.error
+    return weights, error
+
+
 def _may_be_sharp(shard: Vectors) -> bool:
-    data = shard.data
-    return data.resident and data.size.cells <= SHARP_CELLS
+    return shard.data.size.cells <= SHARP_CELLS
 
 
 def _reach(shard: Vectors, spread: Spread) -> float:
@@ -123,25 +141,37 @@ def _reach(shard: Vectors, spread: Spread) -> float:
     return spread.largest if shard.model.smoothed_penalty else spread.norms
 
 
-def _felt_in_dual(shard: Vectors, weights: np.ndarray, error: float) -> float:
-    """About what rounding in Σ α_i y_i x_i takes off D."""
+def _felt_in_dual(shard: Vectors, weights: np.ndarray, error: float, spread: Spread) -> float:
+    """About what rounding in Σ α_i y_i x_i takes off D: by it α of LP-SVM is made smaller."""
     if shard.model.smoothed_penalty:
-        return error * shard.facts.costs
+        return error * spread.total
     return error * (norm_above(weights) + error)
 
 
 def _sharp_objective(shard: Vectors, w: np.ndarray, b: float, columns: Columns | None) -> float:
-    """P at (w, b) from above, by residuals 1 − y(x·w + b) = −y(x·w + b − y) nearly exact."""
-    sums, y = row_products(shard.whole, w), shard.rows.y
+    """P at (w, b) from above, by residuals that are nearly exact."""
+    vectors: tuple[Any, ...] = ()
+    known = 0.0
+    if columns is not None:
+        vectors = (shard.deal(columns.entries.roots),)
+        known = _kernel_sum(columns.entries, w, columns.roots)
+    numbers = (b, known, shard.model.loss)
+    return _with_penalty(shard, w, shard.reduce_products(_sharp_losses, w, vectors, numbers))
+
+
+def _sharp_losses(rows: RowData, sums: Sums, *rest: Any) -> float:
+    """Σ c loss(r) from above, for r = 1 − y(x·w + b) = −y(x·w + b − y)."""
+    *roots, b, known, loss = rest
+    y = rows.y
     f, low = two_sum(sums.high, np.full(len(y), b))
     f, lower = two_sum(f, -y)
     low = (low + lower) + sums.low
     r = -y * (f + low)
     error = 2.0 * sums.error + growth(4.0) * np.abs(r) + growth(8.0) * UNIT * (1.0 + abs(b))
     error += growth(8.0) * np.abs(low)
-    if columns is not None:
-        error += column_errors(columns, w)
-    return _with_penalty(shard, w, loss_of_residuals(shard.rows, r, error, shard.model.loss))
+    if roots:
+        error += above(roots[0] * known, 3)
+    return loss_of_residuals(rows, r, error, loss)
 
 
 def objective_bounds(

@@ -23,6 +23,8 @@ from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import _sweep, sweep_workspace
 from ..matrix.matrix import Csr, Matrix
 from ..models.base import Model
+from ..numerics.exact_sums import Sums as ExactSums
+from ..numerics.exact_sums import column_products, row_products
 from .blocks import Blocks, Resident, block_size, count_cells
 from .rounding import row_norms_above
 from .sums import Curvature, Facts, Sums
@@ -137,11 +139,17 @@ class Shard:
                     float((squares - self.bias).sum()),
                     float(c.sum()),
                     float(c.max(initial=0.0)),
+                    self._depth(hi - lo),
                 )
             found = facts if found is None else found.joined(facts)
         assert found is not None
         self._keep_views()
         return found
+
+    def _depth(self, n_rows: int) -> int:
+        """Through how many additions one of so many rows goes: of its chunk, and of all chunks."""
+        n_chunks = len(self._work.partials)
+        return -(-n_rows // n_chunks) + n_chunks * len(self._bounds)
 
     # ------------------------------------------------------------ a pass at a point
 
@@ -297,6 +305,24 @@ class Shard:
         for k, (X, at, rows, _) in enumerate(self._blocks()):
             _accumulate(X, alpha[at] * rows.y, self._work.partials, out, k > 0)
         return out
+
+    def reduce_products(
+        self, function: Callable, w: np.ndarray, vectors: tuple, numbers: tuple
+    ) -> Any:
+        """The sum of function(rows, x_i·w nearly exactly, *vectors, *numbers) over all blocks."""
+        found = 0.0
+        for X, at, rows, _ in self._blocks():
+            found += function(rows, row_products(X, w), *(v[at] for v in vectors), *numbers)
+        return found
+
+    def column_products(self, a: np.ndarray) -> ExactSums:
+        """Σ a_i x_i, nearly exactly."""
+        found = None
+        for X, at, _, _ in self._blocks():
+            part = column_products(X, a[at])
+            found = part if found is None else found.joined(part)
+        assert found is not None
+        return found
 
     def collect(self, vector: Any) -> np.ndarray:
         """A vector with a number for each row, as an array."""

@@ -42,7 +42,8 @@ class Curvature(NamedTuple):
 
 class Facts(NamedTuple):
     """What is known of the rows after one pass: Σ d and the largest d‖x‖² of the model's curvature
-    d, Σ ‖x‖², Σ c and the largest c; ‖x‖² with 1 more for a bias in the second."""
+    d, Σ ‖x‖², Σ c and the largest c; ‖x‖² with 1 more for a bias in the second; and through how
+    many additions a row may go in a sum over all rows."""
 
     rows: int
     curvature: float
@@ -50,6 +51,7 @@ class Facts(NamedTuple):
     squares: float
     costs: float
     largest_cost: float
+    depth: int
 
     def joined(self, other: "Facts") -> "Facts":
         """Those of both shards together."""
@@ -60,4 +62,5 @@ class Facts(NamedTuple):
             self.squares + other.squares,
             self.costs + other.costs,
             max(self.largest_cost, other.largest_cost),
+            max(self.depth, other.depth) + 1,
         )
