@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, NotCertifiedWarning
 from nesvm_jit.binary.centred import centre_columns
+from nesvm_jit.binary.finish import conclude
 from nesvm_jit.endings import Outcome, describe_uncertified, worst_status
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import as_scipy
 from nesvm_jit.models import MODELS as FORMULAS
-from nesvm_jit.problems.certificate import best_shares
+from nesvm_jit.problems.certificate import DualPoint, best_shares
 from nesvm_jit.problems.linear import problem_in_memory
-from nesvm_jit.settings import ENDINGS, STATUSES
+from nesvm_jit.settings import ENDINGS, STATUSES, Settings
+from nesvm_jit.solvers.run import Run
 from scipy.sparse import csr_matrix
 
 from .commands import command, done
@@ -93,6 +95,21 @@ def test_without_a_tolerance_a_run_stalls_unless_its_gap_is_zero(model, solver):
     s = solve(X, y, model, solver=solver, tol=0.0)
     assert s.status == ("converged" if s.gap == 0.0 else "stalled")
     assert s.gap < 1e-9
+
+
+@pytest.mark.parametrize("crossed", [1e-15, 1e-12, 1e-3])
+@pytest.mark.parametrize(("solver", "status"), [("auto", "stalled"), ("nesvm", "epsilon")])
+def test_settled_bounds_that_cross_certify_nothing(crossed, solver, status):
+    run = Run(None, Settings(solver=solver))
+    run.status, rest = "converged", {"w": None, "beta": None, "b": 0.0, "margins": np.zeros(1)}
+
+    def settle():
+        run.settle(1.0, DualPoint(1.0 + crossed, np.zeros(1)))
+        return rest
+
+    s = conclude(run, settle)
+    assert (s.status, s.certified) == (status, False)
+    assert s.gap == 1.0 - s.dual_objective < 0.0
 
 
 # ---------------------------------------------------------------- the command line

@@ -86,7 +86,6 @@ def test_the_bound_is_the_value_of_a_feasible_dual_point(name, model, solver):
 
 
 STALLS = (
-    ("unit rows, x1e+06", "lpsvm"),
     ("signed counts, x1e+06", "lpsvm"),
     ("a column of a million, x1e+06", "csvm"),
     ("a column of a million, x1e+06", "lpsvm"),
