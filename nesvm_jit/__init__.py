@@ -13,6 +13,7 @@ _HOME = {
     "FormatError": ".errors",
     "InputError": ".errors",
     "NesvmError": ".errors",
+    "NotCertifiedWarning": ".errors",
     "Machine": ".machine.machine",
     "NESVC": ".estimator",
     "convert": ".files.ondisk.convert",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:  # the names of the table, for type checkers and editors
     from .errors import FormatError as FormatError
     from .errors import InputError as InputError
     from .errors import NesvmError as NesvmError
+    from .errors import NotCertifiedWarning as NotCertifiedWarning
     from .estimator import NESVC as NESVC
     from .files.libsvm.reader import read_libsvm as read_libsvm
     from .files.libsvm.stream import libsvm_blocks as libsvm_blocks

@@ -1,4 +1,5 @@
-"""The errors users meet; each is one line that says what was required and what arrived."""
+"""The errors users meet, each one line that says what was required and what arrived, and the one
+warning of ours."""
 
 
 class NesvmError(Exception):
@@ -11,3 +12,7 @@ class InputError(NesvmError, ValueError):
 
 class FormatError(InputError):
     """A file that is not what it should be: ``file:line: what``."""
+
+
+class NotCertifiedWarning(UserWarning):
+    """A result that is there, but not proven to be within the tolerance."""

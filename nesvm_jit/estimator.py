@@ -19,9 +19,10 @@ except ImportError as e:  # pragma: no cover
         f"nesvm_jit.NESVC needs scikit-learn 1.6 or newer (pip install 'nesvm-jit[sklearn]'): {e}"
     ) from None
 
+from .endings import describe_uncertified, outcomes_of
 from .machine.machine import Machine
 from .machine.multiclass import ovo_decision
-from .machine.train import train
+from .machine.train import train_silently
 from .settings import Settings
 
 DTYPES = (np.float64, np.float32)
@@ -119,7 +120,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]}")
         # a positive score speaks for the second of two classes here, for the first in LIBSVM
         order = [1, 0] if len(classes) == 2 else np.arange(len(classes))
-        self.machine_ = train(
+        self.machine_ = train_silently(
             X,
             codes,
             multiclass=self.multiclass,
@@ -186,13 +187,9 @@ class NESVC(ClassifierMixin, BaseEstimator):
         self.objective_ = sum(p["objective"] for p in problems)
         self.dual_objective_ = sum(p["dual_objective"] for p in problems)
         self.n_iter_ = max(p["iterations"] for p in problems)
-        if not all(p["certified"] for p in problems):
-            warnings.warn(
-                f"the certified gap {self.gap_:.2e} is above tol={self.tol}: raise max_iter, "
-                "scale the features or lower C",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
+        said = describe_uncertified(outcomes_of(problems), self.tol)
+        if said:
+            warnings.warn(said, ConvergenceWarning, stacklevel=3)
 
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)

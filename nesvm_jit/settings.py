@@ -22,13 +22,41 @@ KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 # Those with one smoothing throughout, which is `mu`; all others start at `mu_start`.
 ONE_SMOOTHING = ("nesvm",)
+PAPERS = ("nesvm", "homotopy")  # the paper's algorithms, which stay as printed
 # Those that work on β of f = Kβ + b; a new engine of linear problems is not one of them.
 KERNEL_SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 MULTICLASS = ("ovo", "ovr")
 LIPSCHITZ = ("paper", "tight")
 SCHEDULES = ("paper", "geometric", "gap")
 SCORES = ("accuracy", "balanced_accuracy", "f1", "auc")
-STATUSES = ("interrupted", "time_limit", "iteration_limit", "converged")  # the worst first
+RETURNED = ("best", "last")
+
+
+class Explanation(NamedTuple):
+    """Why a run that ended so is not certified, and what to do about it; settings in braces."""
+
+    why: str
+    remedy: str
+
+
+# How a run may end, the worst first; `converged` is what is certified to the tolerance.
+ENDINGS = {
+    "interrupted": Explanation("it was interrupted, and what it found was kept", "let it run on"),
+    "time_limit": Explanation("the time limit was reached", "raise {time_limit} or {tol}"),
+    "iteration_limit": Explanation(
+        "the limit of iterations was reached", "raise {max_iter} or {tol}"
+    ),
+    "stalled": Explanation(
+        "rounding leaves nothing more to gain", "scale the features, lower {C} or raise {tol}"
+    ),
+    "epsilon": Explanation(
+        "the paper's rule, a change below {epsilon}, ended it",
+        "lower {epsilon} and {mu} or {mu_end}, or choose the {solver} auto",
+    ),
+    "converged": Explanation("", ""),
+}
+STATUSES = tuple(ENDINGS)
+CUT_SHORT = STATUSES[:3]  # of runs that could go on
 
 
 # ---------------------------------------------------------------- checks of one value
@@ -148,10 +176,11 @@ def setting(default: Any, kind: Kind, help: str) -> Any:
 class Settings:
     """Which problem to solve, by which solver, and when to stop. Checked when it is made.
 
-    A run stops when the certified gap reaches `tol`, or when the solver's own rule holds
-    (|ΔF_μ| < epsilon; at `mu_end`), or at a limit, or when the callback returns true, or at
-    Ctrl-C: the best point so far is returned with its certificate. With a checkpoint the callback
-    ends a run at the end of an iteration.
+    A run stops when the certified gap reaches `tol` (0 asks for all that rounding allows), when
+    the solver's own rule holds (|ΔF_μ| < epsilon; at `mu_end`), where nothing improves any more,
+    at a limit, when the callback returns true, or at Ctrl-C: the best point so far, or the last,
+    is returned with its certificate. With a checkpoint the callback ends a run at the end of an
+    iteration.
     """
 
     model: str = setting(
@@ -228,6 +257,11 @@ class Settings:
     strong: bool = setting(
         False, YesOrNo(), "Take the momentum from strong convexity: csvm or lssvm without bias."
     )
+    returned: str = setting(
+        "best",
+        OneOf(RETURNED),
+        "Return the best point found, or the last, as the paper's nesvm and homotopy do.",
+    )
     moving_centre: bool | None = setting(
         None, YesOrNo(), "Smooth about the last dual point (default: newton does)."
     )
@@ -276,6 +310,8 @@ def _check_together(s: Settings) -> None:
         raise InputError(f"nu is the hinge's own smoothing in lpsvm, {s.model} has mu alone")
     if s.strong and (s.bias or s.model not in HALF_SQUARE):
         raise InputError("strong needs a strongly convex problem: csvm or lssvm without bias")
+    if s.returned == "last" and s.solver not in PAPERS:
+        raise InputError(f"returned 'last' is for nesvm and homotopy, got the solver {s.solver!r}")
     if s.resume and s.checkpoint is None:
         raise InputError("resume needs the checkpoint to go on from")
     if s.landmarks is not None and s.approx is None:

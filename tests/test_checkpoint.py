@@ -17,14 +17,10 @@ from nesvm_jit import (
     InputError,
     NesvmError,
     convert,
-    cross_validate,
     get_threads,
     load_model,
     open_matrix,
-    path,
     set_threads,
-    solve,
-    train,
     write_libsvm,
 )
 from nesvm_jit.binary import linear
@@ -44,6 +40,7 @@ from nesvm_jit.solvers.run import Run
 from tests.commands import command, data_file, done, refused
 from tests.compare import same_machine, same_solution
 from tests.data import first_against_rest, sparse_scores
+from tests.endings import cross_validate, path, solve, train
 
 OFTEN = 1e-9  # seconds
 HARD = {"tol": 1e-7, "max_iter": 120}
@@ -519,7 +516,7 @@ def test_ctrl_c_between_problems_says_how_to_go_on_too(tmp_path):
     assert found.code == 130
     hint = f"the same command with --resume goes on from {file}"
     kept, how = found.err.splitlines()
-    assert "interrupted; the best model found was kept" in kept
+    assert "it was interrupted, and what it found was kept" in kept
     assert how == f"nesvm-jit: {hint}"
     assert file.exists()
     again = done("train", "--stream", "--resume", *stream[1:])

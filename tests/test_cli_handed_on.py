@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, NesvmError, distributed, estimator, load_model, read_libsvm
 from nesvm_jit.cli.progress import Progress
+from nesvm_jit.endings import Outcome
 from nesvm_jit.machine import crossval
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.selection import path as selection
@@ -30,7 +31,8 @@ IMPORTED = (
 USUAL = {
     **{"model": "csvm", "kernel": "linear", "degree": 3, "coef0": 0.0, "cache_mb": None},
     **{"multiclass": None, "solver": "auto", "tol": 1e-3, "mu": 5.0, "mu_start": 5.0},
-    **{"mu_end": None, "epsilon": 1e-3, "lipschitz": None, "max_iter": 100_000},
+    **{"mu_end": None, "epsilon": 1e-3, "lipschitz": None, "returned": "best"},
+    "max_iter": 100_000,
     **{"time_limit": None, "seed": 0, "approx": None, "landmarks": None, "bias": True},
     **{"class_weight": None},
 }
@@ -41,13 +43,15 @@ ALONE = {
 ARGS = [
     *("-s", "lpsvm", "-t", "poly", "-d", "2", "-r", "1.5", "-m", "7", "--multiclass", "ovr"),
     *("--solver", "nesvm", "-e", "1e-4", "--mu", "2", "--mu-start", "3", "--mu-end", "0.1"),
-    *("--epsilon", "0.01", "--lipschitz", "tight", "--max-iter", "9", "--time-limit", "8"),
+    *("--epsilon", "0.01", "--lipschitz", "tight", "--returned", "last"),
+    *("--max-iter", "9", "--time-limit", "8"),
     *("--seed", "4", "--approx", "nystroem", "--landmarks", "11", "--no-bias", "-w1", "2"),
 ]
 GIVEN = {
     **{"model": "lpsvm", "kernel": "poly", "degree": 2, "coef0": 1.5, "cache_mb": 7.0},
     **{"multiclass": "ovr", "solver": "nesvm", "tol": 1e-4, "mu": 2.0, "mu_start": 3.0},
-    **{"mu_end": 0.1, "epsilon": 0.01, "lipschitz": "tight", "max_iter": 9, "time_limit": 8.0},
+    **{"mu_end": 0.1, "epsilon": 0.01, "lipschitz": "tight", "returned": "last"},
+    **{"max_iter": 9, "time_limit": 8.0},
     **{"seed": 4, "approx": "nystroem", "landmarks": 11, "bias": False},
     **{"class_weight": {1.0: 2.0}},
 }
@@ -259,7 +263,7 @@ LINES = (
     "optimization finished, #iter = 7\nObjective value = 4.000000\nnSV = 3\n"
     "Certified gap = 1.000e-04\n"
 )
-WARNED = "nesvm-jit: warning: gap 5.00e-01 is above the tolerance 0.001: {}\n"
+WARNED = "nesvm-jit: warning: the tolerance 0.001 is not certified (gap 5.00e-01): {}\n"
 
 
 @pytest.mark.parametrize(
@@ -279,20 +283,26 @@ def test_lines_make_room_for_results_on_standard_output(here, fits, target, page
 def test_a_run_that_ended_early_warns_and_an_interrupted_one_has_its_code(here, fits):
     fits.machine = made("iteration_limit", certified=False, gap=0.5)
     outcome = done("train", "two")
-    assert outcome.err == WARNED.format("the limit of iterations was reached")
-    assert done("train", "-q", "two") == (0, "", "")
-    assert done("train", "--json", "two").err == ""
+    said = WARNED.format("the limit of iterations was reached; raise --max-iter or --tol")
+    assert outcome.err == said
+    assert done("train", "-q", "two") == (0, "", said)
+    assert done("train", "--json", "two").err == said
+    assert command("train", "-q", "--strict", "two") == (3, "", said)
+    assert (here / "two.model").exists()
     fits.machine = made("interrupted", certified=False, gap=0.5)
     outcome = command("train", "two")
     assert outcome.code == 130
-    assert outcome.err == WARNED.format("interrupted; the best model found was kept")
-    assert command("train", "-q", "two") == (130, "", "")
+    said = WARNED.format("it was interrupted, and what it found was kept; let it run on")
+    assert outcome.err == said
+    assert command("train", "-q", "--strict", "two") == (130, "", said)
+    fits.machine = made()
+    assert done("train", "-q", "--strict", "two") == (0, "", "")
 
 
-@pytest.mark.parametrize("status", ["converged", "time_limit", "interrupted"])
+@pytest.mark.parametrize("status", ["converged", "stalled", "epsilon", "time_limit", "interrupted"])
 @pytest.mark.parametrize("quiet", [True, False])
 def test_a_checkpoint_is_removed_when_training_is_done(here, fits, status, quiet):
-    fits.machine = made(status, certified=True)
+    fits.machine = made(status, certified=status == "converged")
 
     def fit(*_, **__):
         (here / "state").write_text("kept")
@@ -301,10 +311,12 @@ def test_a_checkpoint_is_removed_when_training_is_done(here, fits, status, quiet
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("nesvm_jit.machine.train.train", fit)
         outcome = command("train", *["-q"] * quiet, "--checkpoint", "state", "two")
-    assert (here / "state").exists() == (status != "converged")
+    cut_short = status in ("time_limit", "interrupted")
+    assert (here / "state").exists() == cut_short
     more = "" if status == "interrupted" else " and a higher limit"
     hint = f"nesvm-jit: the same command with --resume{more} goes on from state\n"
-    assert outcome.err == ("" if quiet or status == "converged" else hint)
+    assert outcome.err.count("\n") == (status != "converged") + (cut_short and not quiet)
+    assert outcome.err.endswith(hint) == (cut_short and not quiet)
 
 
 @pytest.mark.parametrize(
@@ -425,6 +437,9 @@ class Chosen(SimpleNamespace):
 
     def facts(self):
         return {"seconds": self.seconds}
+
+    def outcomes(self):
+        return [Outcome(p["status"], p["gap"]) for p in self.machine.problems]
 
 
 @pytest.fixture
@@ -610,7 +625,7 @@ def test_the_answer_to_ctrl_c_and_the_line_are_those_of_a_path(here, searches, m
 def test_what_was_resumed_or_left_alone_is_said(here, searches, monkeypatch):
     monkeypatch.setattr("nesvm_jit.cli.words.table_lines", lambda result: ["table"])
     monkeypatch.setattr("nesvm_jit.cli.words.choice_lines", lambda result: ["choice"])
-    monkeypatch.setattr("nesvm_jit.cli.words.path_warnings", lambda result: ["warning: w"])
+    monkeypatch.setattr("nesvm_jit.cli.words.uncertified_lines", lambda *_: ["warning: w"])
     monkeypatch.setattr("nesvm_jit.cli.words.judged_line", lambda facts: f"judged {facts}")
     searches.result = Chosen(
         machine=made(),
@@ -629,8 +644,8 @@ def test_what_was_resumed_or_left_alone_is_said(here, searches, monkeypatch):
         "nesvm-jit: warning: w\n"
     )
     assert outcome == (0, table, said)
-    assert done("path", "-q", "two") == (0, "", "")
-    assert done("path", "--json", "two").err == ""
+    assert done("path", "-q", "two") == (0, "", "nesvm-jit: warning: w\n")
+    assert done("path", "--json", "two").err == "nesvm-jit: warning: w\n"
     searches.result = Chosen(**{**vars(searches.result), "refit": None, "test": None, "resumed": 0})
     searches.result.ignored = False
     assert done("path", "two") == (0, "table\nchoice\n", "nesvm-jit: warning: w\n")

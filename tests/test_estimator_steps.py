@@ -49,7 +49,7 @@ def blobs(n=36, k=3, seed=0):
 @pytest.fixture
 def asked(monkeypatch):
     """The arguments of `train`, by name, and its machine."""
-    calls, real = [], estimator.train
+    calls, real = [], estimator.train_silently
 
     def noted(*args, **options):
         bound = inspect.signature(real).bind(*args, **options).arguments
@@ -58,7 +58,7 @@ def asked(monkeypatch):
         calls[-1]["found"] = real(*args, **options)
         return calls[-1]["found"]
 
-    monkeypatch.setattr(estimator, "train", noted)
+    monkeypatch.setattr(estimator, "train_silently", noted)
     return calls
 
 
@@ -279,23 +279,23 @@ def test_a_fit_that_stops_early_says_how_far_it_is():
         m = NESVC(solver="nesvm", max_iter=1, tol=1e-9).fit(X, y)
     (warning,) = said
     assert str(warning.message) == (
-        f"the certified gap {m.gap_:.2e} is above tol=1e-09: raise max_iter, "
-        "scale the features or lower C"
+        f"the tolerance 1e-09 is not certified for 3 of 3 fits (the largest gap {m.gap_:.2e}): the "
+        "limit of iterations was reached; raise max_iter or tol"
     )
     assert warning.filename == __file__
 
 
 def test_one_sub_problem_that_is_not_certified_is_enough_to_warn(monkeypatch):
     X, y = blobs()
-    real = estimator.train
+    real = estimator.train_silently
 
     def almost(*args, **options):
         found = real(*args, **options)
-        found.problems[1]["certified"] = False
+        found.problems[1]["status"] = "stalled"
         return found
 
-    monkeypatch.setattr(estimator, "train", almost)
-    with pytest.warns(ConvergenceWarning, match="is above tol=0.001"):
+    monkeypatch.setattr(estimator, "train_silently", almost)
+    with pytest.warns(ConvergenceWarning, match="0.001 is not certified for 1 of 3 fits"):
         NESVC().fit(X, y)
 
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from nesvm_jit import solve
 from nesvm_jit.settings import HALF_SQUARE, MODELS
+
+from tests.endings import solve
 
 from . import oracle
 from .data import cases_of_every_scale
@@ -85,24 +86,18 @@ def test_the_bound_is_the_value_of_a_feasible_dual_point(name, model, solver):
 
 
 STALLS = (
-    ("separable, x1e+06", "csvm"),
-    ("unit rows, x1e+06", "lpsvm"),
     ("signed counts, x1e+06", "lpsvm"),
     ("a column of a million, x1e+06", "csvm"),
     ("a column of a million, x1e+06", "lpsvm"),
     ("a column of a million, x1e+06", "lssvm"),
     ("constant columns, x1e+06", "lpsvm"),
-    ("constant columns, x1e+06", "lssvm"),
 )
 
 
 @every(
     "newton",
     "auto",
-    faults=[
-        (*stall, ("newton", "auto"), "issue 17, W6: it stalls and says converged")
-        for stall in STALLS
-    ],
+    faults=[(*stall, ("newton", "auto"), "issue 17, W6: it stalls") for stall in STALLS],
 )
 def test_the_tolerance_is_reached(name, model, solver):
     s = fit(name, model, solver)
@@ -223,7 +218,6 @@ SLOW_WITH_KERNELS = [
     for words, kernels in (
         ("overlapping, x1e-06", ("poly", "precomputed")),
         ("duplicated rows, x1e-06", ("poly", "precomputed")),
-        ("counts, x1e-06", ("precomputed",)),
     )
 ]
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, solve, train
+from nesvm_jit import InputError
 from nesvm_jit.binary import kernel as kernel_form
 from nesvm_jit.binary import kernel_matrix
 from nesvm_jit.kernels.public import as_spec
@@ -17,6 +17,8 @@ from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
 from nesvm_jit.solvers import coarse as levels
 from nesvm_jit.solvers.active_set import active_set_direction
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve, train
 
 from . import oracle
 from .data import ball

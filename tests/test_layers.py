@@ -17,6 +17,7 @@ ROOMS = (
         "clock",
         "thread_limit",
         "settings",
+        "endings",
         "jit",
         "matrix",
         "numerics",

@@ -10,12 +10,14 @@ import time
 import nesvm_jit
 import numpy as np
 import pytest
-from nesvm_jit import InputError, cross_validate, load_model, train
+from nesvm_jit import InputError, load_model
 from nesvm_jit.binary.solve import solve_checked
 from nesvm_jit.machine import folds
 from nesvm_jit.machine.multiclass import class_order
 from nesvm_jit.settings import HALF_SQUARE, MODELS
 from scipy.sparse import csr_matrix
+
+from tests.endings import cross_validate, train
 
 from . import oracle
 from .data import corners

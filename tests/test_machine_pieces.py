@@ -5,7 +5,7 @@ import threading
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, __version__, get_threads, set_threads, train
+from nesvm_jit import InputError, __version__, get_threads, set_threads
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
@@ -18,6 +18,8 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 from scipy.special import expit
+
+from tests.endings import train
 
 from . import oracle
 

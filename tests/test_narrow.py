@@ -4,10 +4,11 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from nesvm_jit import solve, train
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import as_scipy, narrowed, row_slice
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve, train
 
 from .data import first_column_decides
 

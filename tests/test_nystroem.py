@@ -4,11 +4,13 @@ import json
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, load_model, solve, train
+from nesvm_jit import InputError, load_model
 from nesvm_jit.binary.nystroem import nystroem
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve, train
 
 from . import oracle
 from .commands import data_file, done, refused

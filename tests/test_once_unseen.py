@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, load_model, solve, train
+from nesvm_jit import InputError, load_model
 from nesvm_jit.checkpoint import checkpoint as checkpoints
 from nesvm_jit.checkpoint.checkpoint import resume_if_same
 from nesvm_jit.checkpoint.fingerprint import data_fingerprint
@@ -25,6 +25,8 @@ from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
 from nesvm_jit.solvers.run import Run
 from scipy.special import expit
+
+from tests.endings import solve, train
 
 from . import oracle
 from .data import ball

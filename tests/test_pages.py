@@ -8,7 +8,6 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
-from nesvm_jit import train
 from nesvm_jit.errors import InputError, NesvmError
 from nesvm_jit.machine import facts as report
 from nesvm_jit.pages import numbers
@@ -19,6 +18,8 @@ from nesvm_jit.pages.pictures import confusion_chart, training_document
 from nesvm_jit.pages.plots import format_of, plot
 from nesvm_jit.pages.trace import write_trace
 from nesvm_jit.solvers.run import COLUMNS
+
+from tests.endings import train
 
 from .commands import data_file, done, folder_with, kernel_text, refused
 from .data import blobs

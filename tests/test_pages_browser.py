@@ -2,11 +2,12 @@
 
 import pytest
 from bench.browser import View, ask, chromium
-from nesvm_jit import train
 from nesvm_jit.machine import facts as report
 from nesvm_jit.pages.html import page
 from nesvm_jit.pages.paths import path_document
 from nesvm_jit.pages.pictures import training_document
+
+from tests.endings import train
 
 from .data import blobs
 from .path_facts import path_facts

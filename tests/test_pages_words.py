@@ -131,7 +131,8 @@ def test_more_is_said_of_tolerance_and_objective(model, parts):
     what = f"The objective is what training minimises: {parts}."
     assert more == f"Asked for was 0.1 %. {what}"
     for status, end in {
-        "converged": "ended by itself",
+        "epsilon": "ended by the paper's rule, a change below ε",
+        "stalled": "ended where rounding leaves nothing more to gain",
         "iteration_limit": "ended at the limit of rounds",
         "time_limit": "ended at the time limit",
         "interrupted": "interrupted; the best found was kept",
@@ -165,7 +166,7 @@ def test_facts_of_a_run():
         ["solver", "newton"],
         ["why this one", "few features"],
         ["rounds", "7"],
-        ["end", "ended by itself"],
+        ["end", "ended at the tolerance"],
         ["objective", "4.1234568"],
         ["lower bound", "4.12"],
         ["gap", "0.00084"],
@@ -333,7 +334,7 @@ def test_facts_of_a_path():
         ["best", f"C = 1: 62.50{HARD}% ± 12.50{HARD}%"],
         ["simplest within one standard error", f"C = 0.1: 37.50{HARD}%"],
         ["chosen", "the best"],
-        ["end", "ended by itself"],
+        ["end", "ended at the tolerance"],
         ["time of all fits", f"8{HARD}s"],
         ["time in all", f"1{HARD}min 15{HARD}s"],
     ]

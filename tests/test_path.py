@@ -6,13 +6,15 @@ from dataclasses import fields
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, get_threads, path, set_threads, train
+from nesvm_jit import InputError, get_threads, set_threads
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.selection.grid import cost_grid, gamma_grid
 from nesvm_jit.selection.result import PathResult
 from nesvm_jit.selection.scores import all_scores
 from nesvm_jit.settings import MODELS, SCORES
 from scipy.sparse import csr_matrix
+
+from tests.endings import path, train
 
 from .data import blobs
 

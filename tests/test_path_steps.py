@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings, get_threads, path, set_threads, train
+from nesvm_jit import InputError, Settings, get_threads, set_threads
 from nesvm_jit import clock as clocks
 from nesvm_jit.binary.kernel_matrix import worker_mb
 from nesvm_jit.checkpoint.checkpoint import Checkpoint
@@ -35,6 +35,8 @@ from nesvm_jit.selection.scores import all_scores
 from nesvm_jit.selection.search import Grid, Search, make_fit
 from nesvm_jit.settings import SCORES, whole_number
 from scipy.sparse import csr_matrix
+
+from tests.endings import path, train
 
 from . import oracle
 
@@ -750,7 +752,7 @@ def test_what_a_path_is_by_default():
 
 @pytest.fixture
 def refitted(monkeypatch):
-    calls, real = [], paths.train
+    calls, real = [], paths.train_silently
 
     def noted(*args, **options):
         bound = inspect.signature(real).bind(*args, **options).arguments
@@ -758,7 +760,7 @@ def refitted(monkeypatch):
         calls.append({**bound, **more})
         return real(*args, **options)
 
-    monkeypatch.setattr(paths, "train", noted)
+    monkeypatch.setattr(paths, "train_silently", noted)
     return calls
 
 
@@ -829,7 +831,7 @@ def test_without_a_refit_there_is_no_machine(refitted):
 def test_the_seconds_of_fits_and_refit_are_those_of_the_clock(monkeypatch):
     clock = itertools.count(100.0)
     monkeypatch.setattr(clocks, "time", SimpleNamespace(perf_counter=lambda: next(clock)))
-    monkeypatch.setattr(paths, "train", lambda *args, **how: train(X, y))
+    monkeypatch.setattr(paths, "train_silently", lambda *args, **how: train(X, y))
     X, y = blobs()
     found = path(X, y, [1.0], folds=2).seconds
     assert {name: seconds % 1.0 for name, seconds in found.items()} == dict.fromkeys(found, 0.0)

@@ -14,8 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from nesvm_jit import load_model, read_libsvm, train, write_libsvm
+from nesvm_jit import load_model, read_libsvm, write_libsvm
 from scipy.sparse import csr_matrix
+
+from tests.endings import train
 
 LIBLINEAR = ("liblinear-train", "liblinear-predict")
 LIBSVM = ("svm-train", "svm-predict")

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, solve
+from nesvm_jit import InputError
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.numerics.exact_sums import column_products, row_products
 from nesvm_jit.numerics.semidefinite import proven_diagonal
@@ -14,6 +14,7 @@ from nesvm_jit.problems.rounding import norm_above, on_grid
 from scipy.sparse import csr_matrix
 
 from . import exact
+from .endings import solve
 from .fuzz_certificates import draw, judged
 
 THREE = np.array([(-0.653, -0.732), (-0.65, -0.727), (-0.87, 0.02)])

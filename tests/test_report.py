@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.cli import words
+from nesvm_jit.endings import Outcome
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import facts as report
 from nesvm_jit.machine.machine import Machine
@@ -179,18 +180,25 @@ def test_lines_of_several_problems():
 @pytest.mark.parametrize(
     ("status", "why"),
     [
-        ("interrupted", "interrupted; the best model found was kept"),
-        ("time_limit", "the time limit was reached"),
-        ("iteration_limit", "the limit of iterations was reached"),
-        ("converged", "the solver's own stopping rule was reached"),
+        ("interrupted", "it was interrupted, and what it found was kept; let it run on"),
+        ("time_limit", "the time limit was reached; raise --time-limit or --tol"),
+        ("iteration_limit", "the limit of iterations was reached; raise --max-iter or --tol"),
+        (
+            "stalled",
+            "rounding leaves nothing more to gain; scale the features, lower --cost or raise --tol",
+        ),
+        (
+            "epsilon",
+            "the paper's rule, a change below --epsilon, ended it; lower --epsilon and --mu or "
+            "--mu-end, or choose the --solver auto",
+        ),
     ],
 )
 def test_a_run_that_is_not_certified_warns(status, why):
-    facts = {"certified": False, "status": status, "gap": 0.0123}
-    assert list(words.uncertified_lines(facts, 1e-3)) == [
-        f"warning: gap 1.23e-02 is above the tolerance 0.001: {why}"
+    assert list(words.uncertified_lines([Outcome(status, 0.0123)], 1e-3)) == [
+        f"warning: the tolerance 0.001 is not certified (gap 1.23e-02): {why}"
     ]
-    assert list(words.uncertified_lines({**facts, "certified": True}, 1e-3)) == []
+    assert list(words.uncertified_lines([Outcome("converged", 0.0)], 1e-3)) == []
 
 
 def test_facts_of_a_cross_validation():

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, solve
+from nesvm_jit import InputError
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve
 
 OFTEN = 1e-9  # seconds
 

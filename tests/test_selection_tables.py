@@ -11,7 +11,7 @@ from nesvm_jit.checkpoint import checkpoint as checkpoints
 from nesvm_jit.checkpoint import fingerprint as fingerprints
 from nesvm_jit.checkpoint.checkpoint import resume_if_same
 from nesvm_jit.checkpoint.fingerprint import data_fingerprint, settings_fingerprint, short_name
-from nesvm_jit.cli.words import choice_lines, judged_line, path_warnings, table_lines
+from nesvm_jit.cli.words import choice_lines, judged_line, table_lines, uncertified_lines
 from nesvm_jit.clock import Clock
 from nesvm_jit.errors import NesvmError
 from nesvm_jit.matrix.checks import as_matrix
@@ -428,9 +428,10 @@ def test_the_scores_on_a_test_file():
 
 
 def test_fits_above_the_tolerance_are_counted():
-    assert list(path_warnings(a_result([[[0.5, 0.75]]]))) == []
-    assert list(path_warnings(a_small_table())) == [
-        "warning: 1 of 4 fits end above the tolerance 0.01, the largest gap is 5.00e-01"
+    assert list(uncertified_lines(a_result([[[0.5, 0.75]]]).outcomes(), 0.01)) == []
+    assert list(uncertified_lines(a_small_table().outcomes(), 0.01)) == [
+        "warning: the tolerance 0.01 is not certified for 1 of 4 fits (the largest gap 1.00e-04): "
+        "the time limit was reached; raise --time-limit or --tol"
     ]
 
 

@@ -10,7 +10,7 @@ from nesvm_jit import InputError, Settings
 from nesvm_jit import settings as table
 from nesvm_jit.binary.costs import costs
 from nesvm_jit.models import MODELS as FORMULAS
-from nesvm_jit.settings import STATUSES, one_of, positive
+from nesvm_jit.settings import CUT_SHORT, STATUSES, one_of, positive
 
 LARGEST = sys.float_info.max
 ROWS = dataclasses.fields(Settings)
@@ -45,6 +45,7 @@ def test_a_fit_that_asks_for_nothing_has_the_documented_defaults():
         "schedule": None,
         "restart": None,
         "strong": False,
+        "returned": "best",
         "moving_centre": None,
         "max_iter": 100_000,
         "time_limit": None,
@@ -232,7 +233,11 @@ def test_every_model_has_its_formulas():
 
 
 def test_statuses_stand_from_worst_to_best():
-    assert STATUSES == ("interrupted", "time_limit", "iteration_limit", "converged")
+    assert (
+        *("interrupted", "time_limit", "iteration_limit"),
+        *("stalled", "epsilon", "converged"),
+    ) == STATUSES
+    assert CUT_SHORT == ("interrupted", "time_limit", "iteration_limit")
 
 
 def test_names_are_texts_among_those_allowed():

@@ -19,7 +19,7 @@ from nesvm_jit.solvers.auto import choose, patience
 from nesvm_jit.solvers.directions import direction, factorised, iterated
 from nesvm_jit.solvers.driver import always, drive, now_and_then
 from nesvm_jit.solvers.nesvm import State, nesvm
-from nesvm_jit.solvers.run import COLUMNS, Run
+from nesvm_jit.solvers.run import COLUMNS, Run, proves, relative_gap
 from nesvm_jit.solvers.starts import smoothing_from, warm_start
 
 from . import oracle
@@ -116,19 +116,32 @@ def test_dual_points_are_made_in_the_first_of_ten_iterations_now_and_then():
     assert (problem.asked, run.iterations) == (5, 34)
 
 
-def test_the_gap_is_relative_and_never_negative():
+def test_the_gap_is_relative_and_negative_only_where_bounds_cross():
     run = Run(None, Settings())
     assert run.gap == np.inf
     run.objective, run.dual = 4.0, 1.0
     assert run.gap == 0.75
     run.dual = 5.0
-    assert run.gap == 0.0
+    assert run.gap == -0.25
+    assert run.estimated_gap == -0.25
+    run.dual = 4.0 * (1 + 1e-10)  # by rounding, while they are estimates
+    assert run.estimated_gap == 0.0
+    assert run.gap == approx(-1e-10)
+    run.dual = 4.0 * (1 + 1e-8)
+    assert run.estimated_gap == run.gap < 0.0
     run.dual = -4.0
     assert run.gap == 2.0
-    run.objective = 0.0
-    assert run.gap == 0.0
-    run.objective = -1.0
-    assert run.gap == 0.0
+    run.dual = np.nan
+    assert run.gap == np.inf
+
+
+@pytest.mark.parametrize(
+    ("objective", "dual", "gap"),
+    [(0.0, 0.0, 0.0), (0.0, -1.0, np.inf), (0.0, 1.0, -np.inf), (-1.0, -2.0, np.inf)],
+)
+def test_the_gap_of_an_objective_that_is_not_positive(objective, dual, gap):
+    assert relative_gap(objective, dual) == gap
+    assert proves(gap, 1e-3) == (gap == 0.0)
 
 
 @pytest.mark.parametrize(("dual", "status"), [(0.5, "converged"), (0.499, "")])

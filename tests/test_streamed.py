@@ -4,13 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
+from nesvm_jit import InputError, convert, open_matrix, write_libsvm
 from nesvm_jit.problems import blocks
 from nesvm_jit.settings import MODELS, SOLVERS
 
 from tests.commands import done, refused
 from tests.compare import same_machine
 from tests.data import sparse_scores
+from tests.endings import path, train
 
 ENGINES = [s for s in SOLVERS if s not in ("auto", "coordinate")]
 

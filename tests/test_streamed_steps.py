@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, convert, open_matrix, path, train, write_libsvm
+from nesvm_jit import InputError, convert, open_matrix, write_libsvm
 from nesvm_jit.binary import nystroem as landmarks
 from nesvm_jit.binary.costs import class_costs
 from nesvm_jit.binary.nystroem import landmarks_on_disk, nystroem
@@ -22,6 +22,8 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import row_slice
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
+
+from tests.endings import path, train
 
 from . import oracle
 

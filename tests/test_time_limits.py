@@ -4,9 +4,11 @@ import time
 
 import numpy as np
 import pytest
-from nesvm_jit import convert, cross_validate, open_matrix, path, train
+from nesvm_jit import convert, open_matrix
 from nesvm_jit.files.libsvm.writer import write_libsvm
 from scipy.sparse import csr_matrix
+
+from tests.endings import cross_validate, path, train
 
 CLASSES, LIMIT = 8, 0.4
 # tol = 0 is never reached: without a limit these fits go on for very long

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import solve
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems import shard
@@ -15,6 +14,8 @@ from nesvm_jit.problems.evaluation import Evaluation
 from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
 from nesvm_jit.settings import SOLVERS
 from scipy.sparse import csr_matrix
+
+from tests.endings import solve
 
 from .data import ball, half_space, half_space_and_costs
 from .optima import exact_dual, objective, optimum
@@ -303,7 +304,7 @@ def test_coordinate_steps_without_a_tolerance_end(model, bias):
     X, y = ball()
     s = solve(X, y, model, C=0.3, bias=bias, solver="coordinate", tol=0.0)
     least = optimum(model, X, y, np.full(len(y), 0.3), bias)
-    assert s.status == "converged"
+    assert s.status == ("stalled" if s.gap > 0.0 else "converged")
     assert s.objective == pytest.approx(least, rel=1e-6)
     assert s.dual_objective == pytest.approx(least, rel=1e-6)
 

@@ -3,20 +3,27 @@ up afresh; also after Ctrl-C, which is caught here and nowhere else in a solve."
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..models.base import Smoothing
+from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
 from ..problems.linear import LinearProblem
 from ..problems.smoothed_kernel import SmoothedKernel
+from ..settings import CUT_SHORT, PAPERS, Settings
 from ..solvers import newton
-from ..solvers.run import Run
+from ..solvers.run import Run, proves, relative_gap
 from .solution import Solution
 
 MOST_AGAIN = 3  # times that a run goes on when its tolerance is not met in exact arithmetic
+# Shares of what rounding may take from margins, tried at stalled points: sums over features may be
+# nearly exact; those over kernel values are judged with all of it, and are made twice.
+FEARED = (1.0, 1e-2, 1e-4)
+FEARED_OF_KERNELS = (1.0, 1.1, 3.0)
 SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficients are tried as 0
 
 
@@ -35,11 +42,14 @@ class Ending:
     def __init__(self, run: Run, settle: Callable[[], dict[str, Any]]):
         self.run, self._settle, self._tol = run, settle, run.settings.tol
         self._found: dict[str, Any] | None = None
+        self._estimates: tuple[float, float, Any] = run.objective, run.dual, run.alpha
 
     def holds(self) -> bool:
         """Whether the tolerance is met in exact arithmetic, too."""
+        run = self.run
+        self._estimates = run.objective, run.dual, run.alpha
         self._found = self._settle()
-        return self.run.gap <= self._tol
+        return proves(run.gap, self._tol)
 
     def go_on(self, steps: Callable[[], None]) -> None:
         """More steps where the tolerance was met but for rounding, to one that makes up for it."""
@@ -49,7 +59,7 @@ class Ending:
                 if run.status != "converged" or self.holds():
                     break
                 tighter = run.settings.tol - 2.0 * (run.gap - self._tol)
-                if not tighter > 0.1 * self._tol:  # rounding takes more than steps can make up for
+                if not self._tol > tighter > 0.1 * self._tol:  # steps cannot make up for rounding
                     break
                 run.settings, run.status = settings.derive(tol=tighter), ""
                 self.forget()
@@ -59,8 +69,9 @@ class Ending:
             run.settings = settings
 
     def forget(self) -> None:
-        """What was settled is not the end."""
+        """What was settled is not the end: the run goes on from its own point, with estimates."""
         self._found = None
+        self.run.objective, self.run.dual, self.run.alpha = self._estimates
 
     def settle(self) -> dict[str, Any]:
         """What the solution consists of."""
@@ -75,21 +86,63 @@ def conclude(run: Run, settle: Callable[[], dict[str, Any]]) -> Solution:
     except KeyboardInterrupt:
         run.status = "interrupted"
         found = settle()
-    assert run.alpha is not None
     return Solution(
         objective=float(run.objective),
         dual_objective=float(run.dual),
         alpha=run.alpha,
         gap=float(run.gap),
-        certified=bool(run.gap <= run.settings.tol),
+        certified=proves(run.gap, run.settings.tol),
         n_iter=run.iterations,
-        status=run.status or "converged",
+        status=_ending(run.status, run.gap, run.settings),
         solver=run.engine,
         why=run.why,
         model=run.settings.model,
         history=run.history(),
         **found,
     )
+
+
+def with_objective(found: Solution, settings: Settings, objective: float) -> Solution:
+    """The same solution with another P; certified, and `converged`, if that proves it."""
+    gap = relative_gap(objective, found.dual_objective)
+    status = _ending(found.status, gap, settings)
+    certified = proves(gap, settings.tol)
+    return replace(found, objective=objective, gap=gap, certified=certified, status=status)
+
+
+def _require_zero(run: Run, no_dual_point: Any) -> None:
+    """α = 0 is feasible and worth 0: where nothing better is known, it is the bound."""
+    if run.alpha is None or not run.dual >= 0.0:
+        run.forget_bound(no_dual_point)
+
+
+def _is_settled(run: Run) -> bool:
+    """Whether the point whose values are settled is to be returned as it is: it is certified, or
+    found by the paper's algorithms, or by a run that was cut short."""
+    certified = proves(run.gap, run.settings.tol)
+    return certified or run.settings.solver in PAPERS or run.status in CUT_SHORT
+
+
+def _alternatives(
+    run: Run, lifted: Callable[[], list[np.ndarray]], zero: np.ndarray, costs: float
+) -> list[np.ndarray]:
+    """Points that may be better than the one whose values are settled: its best multiples where
+    rounding keeps it from the tolerance, and zero, whose P is the sum of all costs."""
+    others = [] if _is_settled(run) else lifted()
+    if not run.objective <= costs and run.settings.returned == "best":
+        others.append(zero)
+    return others
+
+
+def _ending(status: str, gap: float, settings: Settings) -> str:
+    """How a run ended whose values are settled: `converged` if they prove it, and only then."""
+    if status == "interrupted":
+        return status
+    if proves(gap, settings.tol):
+        return "converged"
+    if status in ("", "converged"):  # by itself, or by bounds that did not hold afresh
+        return "epsilon" if settings.solver in PAPERS else "stalled"
+    return status
 
 
 # ---------------------------------------------------------------- linear machines
@@ -101,15 +154,29 @@ def settle_linear(
     """The best point, or v⁰, with exact zeros where ℓ1 asks for them, and its values afresh."""
     best = run.best or problem.at(v0, first)
     latest = run.latest or best
+    if not best.objective <= problem.shard.facts.costs and run.settings.returned == "best":
+        run.note(best := problem.zero())
     if run.status != "converged" or run.alpha is None:
         for at in (best, latest):  # neither need have been certified
             run.certify(at)
-    point = best.point
-    if problem.model.smoothed_penalty:
+    point, tol = best.point, run.settings.tol
+    if problem.model.smoothed_penalty and run.settings.returned == "best":
         point = sparsest_linear(problem, best, latest, run)
-    alpha = problem.zero().alpha if run.alpha is None else run.alpha
-    objective, dual, margins = problem.settle(point, alpha, run.settings.tol)
+    no_dual_point = problem.zero().alpha
+    alpha = no_dual_point if run.alpha is None else run.alpha
+    objective, dual, margins = problem.settle(point, alpha, tol)
     run.settle(objective, dual)
+    _require_zero(run, no_dual_point)
+    v, f = point, margins
+
+    def lifted() -> list[np.ndarray]:
+        return [problem.lift(v, f, share) for share in FEARED]
+
+    for other in _alternatives(run, lifted, np.zeros(len(point)), problem.shard.facts.costs):
+        objective, its_margins = problem.settle_objective(other, tol)
+        if objective < run.objective:
+            point, margins = other, its_margins
+            run.settle(objective, DualPoint(run.dual, run.alpha))
     run.alpha = problem.shard.collect(run.alpha)
     w, b = problem.split(point)
     return {"w": w.copy(), "beta": None, "b": b, "margins": problem.shard.collect(margins)}
@@ -137,7 +204,8 @@ def settle_kernel(run: Run) -> dict[str, Any]:
     if run.alpha is None or not np.array_equal(beta, problem.beta):
         problem.place(beta)
         run.certify(problem.current())
-    return _settle_at(problem, np.append(beta, b), run)
+    goes_on = run.engine == "coordinate" and problem.rows.finer is not None  # if not certified
+    return _settle_at(problem, np.append(beta, b), run, lift=not goes_on)
 
 
 def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
@@ -146,9 +214,13 @@ def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
     if run.alpha is None:
         run.certify(run.latest or smooth.at(np.zeros(smooth.n_variables), newton.FIRST))
     problem = smooth.kernel
+    _require_zero(run, np.zeros(problem.n_rows))
     beta, b = np.zeros(problem.n_rows), 0.0
     if run.best is not None:
         beta, b = run.problem.split(run.best.point)
+    if run.settings.returned == "last":
+        problem.stand(beta)
+        return _settle_at(problem, np.append(beta, b), run)
     problem.place(run.alpha * problem.y)
     at = problem.current()
     if _is_good_enough(at.objective, run):
@@ -158,15 +230,30 @@ def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
     return _settle_at(problem, np.append(beta, b), run)
 
 
-def _settle_at(problem: KernelProblem, point: np.ndarray, run: Run) -> dict[str, Any]:
-    """The point and the bound, with their values as they are in exact arithmetic."""
+def _settle_at(
+    problem: KernelProblem, point: np.ndarray, run: Run, lift: bool = True
+) -> dict[str, Any]:
+    """The point where the problem stands, or the best multiple of it, and the bound, with their
+    values as they are in exact arithmetic; zero where that is better."""
+    zero = np.zeros(len(point))
     if not np.isfinite(point).all():  # what overflowed is worse than nothing
-        point = np.zeros(len(point))
-    b = float(point[-1])
-    alpha = np.zeros(problem.n_rows) if run.alpha is None else run.alpha
-    objective, dual, beta, f = problem.settle(point, alpha)
-    run.settle(objective, dual)
-    return {"w": None, "beta": beta.copy(), "b": b, "margins": f + b}
+        point = zero
+    no_dual_point = zero[:-1]
+    alpha = no_dual_point if run.alpha is None else run.alpha
+    found, b = problem.settle(point, alpha), float(point[-1])
+    run.settle(found.objective, found.dual)
+    _require_zero(run, no_dual_point)
+    v, f = np.append(found.beta, b), found.f
+
+    def lifted() -> list[np.ndarray]:
+        return [problem.lift(v, f, share) for share in FEARED_OF_KERNELS] if lift else []
+
+    for other in _alternatives(run, lifted, zero, float(problem.c.sum())):
+        settled = problem.settle(other, alpha)
+        if settled.objective < run.objective:
+            found, b = settled, float(other[-1])
+            run.settle(found.objective, DualPoint(run.dual, run.alpha))
+    return {"w": None, "beta": found.beta.copy(), "b": b, "margins": found.f + b}
 
 
 def sparsest_kernel(problem: KernelProblem, beta: np.ndarray, b: float, run: Run) -> np.ndarray:

@@ -32,7 +32,7 @@ from .kernel_matrix import (
     spec_of,
     symmetric_matrix,
 )
-from .linear import linear_problem, solve_problem
+from .linear import solve_rows
 from .solution import Solution
 from .start import Start
 
@@ -63,7 +63,8 @@ def solve_kernel(
         if run.engine == "coordinate":
             _run_pairwise(problem, ending, alpha0)
         elif run.engine == "newton" and loss == SQUARE:
-            drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
+            with np.errstate(all="ignore"):  # what is no number ends the run uncertified
+                drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
         else:
             smooth = SmoothedKernel(problem, model)
             settle = partial(settle_smoothed, smooth, run)
@@ -129,10 +130,11 @@ def _solve_on_columns(
         entries = entries_of(narrow, spec, np.float64)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
-    problem, _ = linear_problem(as_matrix(K), y, c, settings)
+    columns = None
     if entries is not None and entries.epsilon > 0.0:
-        problem.columns = Columns(entries, entries.roots[used])
-    found = solve_problem(problem, settings.derive(kernel="linear"), Start())
+        columns = Columns(entries, entries.roots[used])
+    settings = settings.derive(kernel="linear")
+    found = solve_rows(as_matrix(K), y, c, settings, Start(), columns)
     beta = np.zeros(len(c))
     beta[used] = found.w
     return replace(found, w=None, beta=beta)

@@ -16,13 +16,16 @@ from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..models.base import Smoothing
 from ..problems.linear import LinearProblem, problem_in_memory
-from ..settings import Settings
+from ..problems.settling import Columns
+from ..settings import PAPERS, Settings
 from ..solvers.auto import choose, hand_over
-from ..solvers.driver import State, drive
+from ..solvers.driver import State, always, drive
 from ..solvers.engines import ENGINES
+from ..solvers.linear_program import linear_program, suits
 from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
-from .finish import Ending, conclude, settle_linear, until_interrupted
+from .centred import centre_columns
+from .finish import Ending, conclude, settle_linear, until_interrupted, with_objective
 from .solution import Solution
 from .start import Start
 
@@ -30,17 +33,50 @@ WEIGHT_VECTORS = 8  # vectors as long as w that a solver holds at least
 LARGEST = 1e140  # that n · C · ‖x‖²/μ may be: its square is still a number
 
 
-def linear_problem(
-    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings
-) -> tuple[LinearProblem, np.ndarray | None]:
-    """The problem on rows in memory, and the features in it: one that no row has weighs nothing
-    and is left out. None says that all are there."""
-    require_memory(shape(X)[1])  # w has all of them in the end, as on workers
-    (narrow,), kept = narrowed(X)
-    return problem_in_memory(narrow, y, c, MODELS[settings.model](), settings.bias), kept
+def solve_rows(
+    X: Matrix,
+    y: np.ndarray,
+    c: np.ndarray,
+    settings: Settings,
+    start: Start,
+    columns: Columns | None = None,
+) -> Solution:
+    """The linear problem on rows in memory, as it is or as one that is the same and easier: without
+    the features that no row has, which weigh nothing, and with columns far from zero moved there,
+    for the engines that are not the paper's. Where `columns` says how far the entries of X may be
+    off, none is left out."""
+    p = shape(X)[1]
+    require_memory(p)  # w has all of them in the end, as on workers
+    (narrow,), kept = narrowed(X) if columns is None else ((X,), None)
+    start = start.of_features(kept, p)
+    moved, shift = narrow, None
+    if settings.bias and settings.solver not in PAPERS:
+        moved, shift = centre_columns(narrow)
+    model = MODELS[settings.model]()
+    problem = problem_in_memory(moved, y, c, model, settings.bias)
+    problem.columns = columns  # the same errors where columns are moved
+    found = solve_problem(problem, settings, start if shift is None else start.moved(shift))
+    if shift is not None:
+        same = problem_in_memory(narrow, y, c, model, settings.bias)
+        same.columns = columns
+        found = _moved_back(found, shift, same, settings)
+    return _with_all_features(found, kept, p)
 
 
-def with_all_features(found: Solution, kept: np.ndarray | None, p: int) -> Solution:
+def _moved_back(
+    found: Solution, shift: np.ndarray, problem: LinearProblem, settings: Settings
+) -> Solution:
+    """The solution of moved rows as one of the rows as they are, where b may be rounded: P and the
+    margins are those of the rows as they are. The dual point and its value are the same, since
+    Σ α_i y_i is exactly zero."""
+    assert found.w is not None
+    b = found.b - float(found.w @ shift)
+    P, margins = problem.settle_objective(np.append(found.w, b), settings.tol)
+    margins = problem.shard.collect(margins)
+    return with_objective(replace(found, b=b, margins=margins), settings, P)
+
+
+def _with_all_features(found: Solution, kept: np.ndarray | None, p: int) -> Solution:
     """The same machine over all p features: those left out weigh nothing."""
     if kept is None:
         return found
@@ -76,9 +112,12 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
             steps = engine.steps(problem, run, state)
             drive(steps, run, engine.certify, engine.patience, saving)
             last, state = state, hand_over(problem, run, state)
+        stuck = not run.done and run.engine == "newton"
+        if stuck and suits(problem) and not (saving is not None and saving.asked):
+            drive(linear_program(problem, run), run, always)
         if saving is not None and saving.asked and not run.done:  # it ended by itself before
             run.status = "interrupted"
-        if saving is None:
+        if saving is None and not stuck:
             ending.go_on(partial(_go_on, problem, run, last))
     return conclude(run, ending.settle)
 

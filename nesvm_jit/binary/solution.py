@@ -24,7 +24,7 @@ class Solution:
     gap: float  # (objective − dual_objective) / objective
     certified: bool  # gap ≤ tol
     n_iter: int
-    status: str  # converged, iteration_limit, time_limit, interrupted
+    status: str  # converged, or how else it ended: one of the statuses of settings.py
     solver: str  # the engine that finished
     why: str  # it was chosen
     model: str

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..checkpoint.checkpoint import open_checkpoint
 from ..checkpoint.fingerprint import data_fingerprint
+from ..endings import Outcome, warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
@@ -21,7 +22,7 @@ from ..problems.streamed import Streamed
 from ..settings import Settings
 from .costs import costs
 from .kernel import solve_kernel
-from .linear import linear_problem, solve_problem, with_all_features
+from .linear import solve_problem, solve_rows
 from .solution import Solution
 from .start import Start
 
@@ -70,7 +71,9 @@ def solve(
 
     with open_checkpoint(checked, data) as checkpoint:
         slot = None if checkpoint is None else checkpoint.slot(0)
-        return solve_checked(X, y, c, checked, replace(start, slot=slot))
+        found = solve_checked(X, y, c, checked, replace(start, slot=slot))
+    warn_uncertified([Outcome(found.status, found.gap)], checked.tol)
+    return found
 
 
 def solve_checked(
@@ -93,10 +96,7 @@ def solve_checked(
         if settings.kernel != "linear":
             alpha0 = None if kernel_rows is None else start.alpha0
             return solve_kernel(X, y, c, settings, kernel_rows, alpha0)
-        problem, kept = linear_problem(X, y, c, settings)
-        p = shape(X)[1]
-        found = solve_problem(problem, settings, start.of_features(kept, p))
-        return with_all_features(found, kept, p)
+        return solve_rows(X, y, c, settings, start)
 
 
 # ---------------------------------------------------------------- the public edge

@@ -35,6 +35,14 @@ class Start:
         )
         return replace(self, w0=w0, w_star=w_star)
 
+    def moved(self, shift: np.ndarray) -> "Start":
+        """The same start for rows that have been moved by −m: b + m·w in place of b."""
+        b0, b_star = (
+            b if w is None else as_number(name, b) + float(as_vector("w", w, len(shift)) @ shift)
+            for name, w, b in (("b0", self.w0, self.b0), ("b_star", self.w_star, self.b_star))
+        )
+        return replace(self, b0=b0, b_star=b_star)
+
     def points(self, p: int, bias: bool) -> tuple[np.ndarray, np.ndarray]:
         """[w⁰; b⁰] and [w⋆; b⋆], checked."""
         return (

@@ -14,6 +14,7 @@ from .progress import ENDING, Progress
 LOCAL_ONLY = ("kernel", "approx", "landmarks", "gamma", "cache_mb", "probability")
 HANDED_ON = (
     *("model", "C", "bias", "solver", "tol", "mu", "mu_start", "mu_end", "epsilon", "lipschitz"),
+    "returned",
     *("max_iter", "time_limit", "seed", "checkpoint", "checkpoint_every", "resume"),
     "class_weight",
 )
@@ -39,6 +40,7 @@ def train_on_cluster(
         Progress(line, not asked.silent, ENDING) as callback,
         checkpoints.announced(asked.settings["checkpoint"], warns=True),
         distributed.connected(address, workers) as client,
+        fitting.said_at_the_end(),
     ):
         machine = distributed.train(
             asked.data,

@@ -1,14 +1,22 @@
 """What `train` and `path` share: their request, the data, the clock; and how training ends."""
 
+import contextlib
 import sys
 import time
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import click
 
+from ..endings import Outcome, outcomes_of
+from ..errors import NotCertifiedWarning
+from ..settings import CUT_SHORT
 from ..signals import deferred, exit_status
 from . import checkpoints, options, outputs, words
+
+NOT_CERTIFIED = 3  # exit status
 
 
 @dataclass(frozen=True)
@@ -21,6 +29,7 @@ class Request:
     features: int | None
     float32: bool
     stream: bool
+    strict: bool
     quiet: bool
     as_json: bool
 
@@ -29,8 +38,9 @@ class Request:
         """From the values of a command's options."""
         files = {name: given.get(name) for name in ("plot", "html", "trace")}
         pages = {name: file for name, file in files.items() if file is not None}
-        same = {name: given[name] for name in ("features", "float32", "stream", "quiet", "as_json")}
-        return cls(data, options.fit_keywords(given), pages, **same)
+        same = ("features", "float32", "stream", "strict", "quiet", "as_json")
+        more = {name: given[name] for name in same}
+        return cls(data, options.fit_keywords(given), pages, **more)
 
     @property
     def silent(self) -> bool:
@@ -97,7 +107,8 @@ def finish(asked: Request, target: str, machine: Any, clock: Clock, X: Any, y: A
         outputs.save(machine, target)
     clock.stop("write")
     facts = report.training(machine, settings["solver"], clock.seconds())
-    if checkpoint and facts["status"] == "converged":
+    cut_short, outcomes = facts["status"] in CUT_SHORT, outcomes_of(machine.problems)
+    if checkpoint and not cut_short:
         checkpoints.remove(checkpoint)
     if asked.as_json:
         outputs.print_json(facts)
@@ -105,10 +116,32 @@ def finish(asked: Request, target: str, machine: Any, clock: Clock, X: Any, y: A
         to_stderr = any(map(outputs.is_stdout, [target, *asked.pages.values()]))
         for line in words.training_lines(facts):
             click.echo(line, err=to_stderr)
-        outputs.print_notes(words.uncertified_lines(facts, settings["tol"]))
-        if checkpoint and facts["status"] != "converged":
-            outputs.print_notes([checkpoints.how_to_go_on(checkpoint, facts["status"])])
+    tell_uncertified(asked, outcomes)
+    if checkpoint and cut_short and not asked.silent:
+        outputs.print_notes([checkpoints.how_to_go_on(checkpoint, facts["status"])])
     if asked.pages:
         outputs.write(asked.pages, machine, X, y, facts, asked.data[0])
-    if facts["status"] == "interrupted":
+    exit_unless_certified(asked, outcomes)
+
+
+def tell_uncertified(asked: Request, outcomes: Sequence[Outcome]) -> None:
+    """Say in one line, also if quiet, that the tolerance was not certified."""
+    outputs.print_notes(words.uncertified_lines(outcomes, asked.settings["tol"]))
+
+
+def exit_unless_certified(asked: Request, outcomes: Sequence[Outcome]) -> None:
+    """End with the exit status that tells of an interrupt or, if asked to be strict, of a tolerance
+    that was not certified."""
+    statuses = {outcome.status for outcome in outcomes}
+    if "interrupted" in statuses:
         sys.exit(exit_status())
+    if asked.strict and statuses != {"converged"}:
+        sys.exit(NOT_CERTIFIED)
+
+
+@contextlib.contextmanager
+def said_at_the_end() -> Iterator[None]:
+    """A fit whose warning of what is not certified is left to `tell_uncertified`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", NotCertifiedWarning)
+        yield

@@ -93,6 +93,19 @@ stream = click.option(
     help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+# Of commands that fit: `-q` does not hide that nothing is proven.
+quiet_fit = click.option(
+    "-q",
+    "--quiet",
+    is_flag=True,
+    help="Print nothing but errors, and one line if the tolerance was not certified.",
+)
+strict = click.option(
+    "--strict",
+    is_flag=True,
+    help="End with exit status 3 if the tolerance was not certified; files are written all the "
+    "same.",
+)
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, no text."
 )
@@ -155,6 +168,7 @@ engine = several(
     setting("mu_end"),
     setting("epsilon"),
     setting("lipschitz"),
+    setting("returned"),
     setting("max_iter"),
     setting("time_limit", metavar="S"),
 )

@@ -83,7 +83,8 @@ ENDING = "ending; the same command will go on from here. Ctrl-C again to end at 
 @options.plot
 @options.html
 @options.threads
-@options.quiet
+@options.strict
+@options.quiet_fit
 @options.as_json
 def path(training_file: str, output: str | None, test_file: str | None, **given: Any) -> None:
     """Cross-validate along C (and gamma) on TRAINING_FILE, and choose.
@@ -111,7 +112,10 @@ def path(training_file: str, output: str | None, test_file: str | None, **given:
     state = _state_file(training_file, output)
     grid = (given[name] for name in ("costs", "gammas", "folds", "repeats"))
     try:
-        with Progress(words.path_line, not asked.silent, ENDING) as callback:
+        with (
+            Progress(words.path_line, not asked.silent, ENDING) as callback,
+            fitting.said_at_the_end(),
+        ):
             result = search(
                 X,
                 y,
@@ -132,9 +136,12 @@ def path(training_file: str, output: str | None, test_file: str | None, **given:
         with deferred():
             outputs.save(result.machine, output)
     result.seconds |= clock.seconds()
+    outcomes = result.outcomes()
     _print(asked, result, state, output)
+    fitting.tell_uncertified(asked, outcomes)
     if asked.pages:
         outputs.draw(_document(result, X, y, test, training_file), asked.pages)
+    fitting.exit_unless_certified(asked, outcomes)
 
 
 def _check_files(asked: Request, output: str | None, test_file: str | None) -> None:
@@ -185,7 +192,7 @@ def _print(asked: Request, result: Any, state: str | None, output: str | None) -
         to_stderr = any(map(outputs.is_stdout, filter(None, [output, *asked.pages.values()])))
         for line in words.path_lines(result):
             click.echo(line, err=to_stderr)
-        outputs.print_notes([*words.state_lines(result, state), *words.path_warnings(result)])
+        outputs.print_notes(words.state_lines(result, state))
 
 
 def _document(result: Any, X: Any, y: Any, test: Any, training_file: str) -> dict[str, Any]:

@@ -46,7 +46,8 @@ from .progress import ENDING, Progress
 @options.html
 @options.trace
 @options.threads
-@options.quiet
+@options.strict
+@options.quiet_fit
 @options.as_json
 def train(training_file: str, model_file: str | None, more: tuple[str, ...], **given: Any) -> None:
     """Train a machine on TRAINING_FILE (LIBSVM text, compressed or not, `-` for standard input, or
@@ -55,7 +56,8 @@ def train(training_file: str, model_file: str | None, more: tuple[str, ...], **g
 
     \b
     Training ends when the certified duality gap of the true problem is below the
-    tolerance, at a limit, or at Ctrl-C, which keeps the best model found.
+    tolerance, where nothing improves, at a limit, or at Ctrl-C, which keeps the
+    best model found. If the tolerance was not certified, a line says so.
 
     \b
       nesvm-jit train a9a                         linear C-SVM, writes a9a.model
@@ -100,6 +102,7 @@ def train_here(asked: Request, target: str, warm_start: str | None) -> None:
     with (
         Progress(line, not asked.silent, ENDING) as callback,
         checkpoints.announced(asked.settings["checkpoint"]),
+        fitting.said_at_the_end(),
     ):
         machine = train(X, y, callback=callback, warm=warm, keep_solutions=kept, **asked.settings)
     clock.stop("solve")

@@ -2,9 +2,10 @@
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..endings import NAMES, Outcome, describe_uncertified
 from ..settings import SCORES
 
 if TYPE_CHECKING:
@@ -12,13 +13,8 @@ if TYPE_CHECKING:
 
 Facts = dict[str, Any]
 
-WHY_UNCERTIFIED = {
-    "interrupted": "interrupted; the best model found was kept",
-    "time_limit": "the time limit was reached",
-    "iteration_limit": "the limit of iterations was reached",
-    "converged": "the solver's own stopping rule was reached",
-}
-
+# What the command line calls the settings.
+OPTION_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMES} | {"C": "--cost"}
 
 # ---------------------------------------------------------------- before and during the work
 
@@ -99,11 +95,11 @@ def training_lines(facts: Facts) -> Iterator[str]:
     yield f"Certified gap = {facts['gap']:.3e}"
 
 
-def uncertified_lines(facts: Facts, tol: float) -> Iterator[str]:
-    """A line for a run that did not reach its tolerance."""
-    if not facts["certified"]:
-        why = WHY_UNCERTIFIED[facts["status"]]
-        yield f"warning: gap {facts['gap']:.2e} is above the tolerance {tol:g}: {why}"
+def uncertified_lines(outcomes: Sequence[Outcome], tol: float) -> Iterator[str]:
+    """A line if fits did not reach their tolerance."""
+    said = describe_uncertified(outcomes, tol, OPTION_NAMES)
+    if said:
+        yield f"warning: {said}"
 
 
 def how_to_go_on(checkpoint: str, status: str = "interrupted") -> str:
@@ -247,14 +243,3 @@ def state_lines(result: "PathResult", state: str | None) -> Iterator[str]:
         yield f"{result.resumed} columns of the table were in {state}"
     if result.ignored:
         yield f"{state} is of another run and has been left as it is"
-
-
-def path_warnings(result: "PathResult") -> Iterator[str]:
-    """A line if fits did not reach their tolerance."""
-    off = ~result.table["certified"].astype(bool)
-    if off.any():
-        worst, tol = result.table["gap"].max(), result.settings.tol
-        yield (
-            f"warning: {off.sum()} of {off.size} fits end above the tolerance {tol:g}, "
-            f"the largest gap is {worst:.2e}"
-        )

@@ -17,6 +17,7 @@ from ..binary.linear import solve_problem
 from ..binary.solution import Solution
 from ..binary.start import Start
 from ..checkpoint.checkpoint import Slot, open_checkpoint
+from ..endings import Outcome, outcomes_of, warn_uncertified
 from ..errors import InputError
 from ..jit import one_blas_thread
 from ..machine.assembled import linear_machine
@@ -61,7 +62,9 @@ def solve(
         costs = _costs(C, rows, class_weight)
         with open_checkpoint(checked, partial(rows.checksums, costs)) as checkpoint:
             slot = None if checkpoint is None else checkpoint.slot(0)
-            return _solve_class(rows, 1.0, costs, checked, slot)
+            found = _solve_class(rows, 1.0, costs, checked, slot)
+    warn_uncertified([Outcome(found.status, found.gap)], tol)
+    return found
 
 
 def train(
@@ -97,7 +100,9 @@ def train(
         with session.saved(checked, partial(rows.checksums, costs)):
             count = 1 if len(classes) == 2 else len(classes)
             solutions = session.solve_in_sequence(checked, count, solve_one)
-        return linear_machine(checked, classes, rows.data.size.cols, solutions)
+        machine = linear_machine(checked, classes, rows.data.size.cols, solutions)
+    warn_uncertified(outcomes_of(machine.problems), tol)
+    return machine
 
 
 @contextlib.contextmanager

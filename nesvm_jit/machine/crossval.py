@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..endings import Outcome, warn_uncertified, worst_status
 from ..errors import InputError
 from ..matrix.checks import as_matrix, as_vector
 from ..settings import Settings
@@ -66,7 +67,10 @@ def cross_validate(
     found = _run(job, splits, session, warm)
     if session.stop.is_set():
         raise KeyboardInterrupt
-    return _collect(job, fold_of, [found[k] for k in range(n_folds)])
+    folds = [found[k] for k in range(n_folds)]
+    solved = [piece for fold in folds for piece in fold.pieces[0] if piece is not None]
+    warn_uncertified([Outcome(piece.status, piece.gap) for piece in solved], checked.tol)
+    return _collect(job, fold_of, folds)
 
 
 def _run(job: Job, splits: list[Split], session: Session, warm: Machine | None) -> dict[int, Fold]:
@@ -101,6 +105,6 @@ def _collect(job: Job, fold_of: np.ndarray, folds: list[Fold]) -> CrossValidatio
         solved = [piece for piece in fold.pieces[0] if piece is not None]
         gaps.append(max(piece.gap for piece in solved))
         statuses += [piece.status for piece in solved]
-    worst = next((s for s in statuses if s != "converged"), "converged")
     accuracy = float(np.mean(predicted == job.y))
+    worst = worst_status(statuses)
     return CrossValidation(predicted, fold_of, accuracy, accuracies, gaps, worst)

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_matrix, issparse
 
+from ..endings import worst_status
 from ..files.model.text import format_of
-from ..settings import STATUSES
 
 if TYPE_CHECKING:
     from ..files.ondisk.matrix import OnDisk
@@ -68,7 +68,7 @@ def training(machine: "Machine", solver: str, seconds: dict[str, float]) -> dict
         "gap": machine.gap,
         "certified": all(p["certified"] for p in problems),
         "iterations": sum(p["iterations"] for p in problems),
-        "status": min((p["status"] for p in problems), key=STATUSES.index),
+        "status": worst_status([p["status"] for p in problems]),
         "n_support": machine.n_support,
         "seconds": {name: round(value, 6) for name, value in seconds.items()},
     }

@@ -24,7 +24,7 @@ from ..checkpoint.form import (
     whole,
 )
 from ..clock import Clock
-from ..settings import STATUSES, Settings
+from ..settings import CUT_SHORT, STATUSES, Settings
 
 
 class Solved(NamedTuple):
@@ -90,7 +90,7 @@ class Session:
             self.stop.set()
         sigmoid = None if calibrate is None else calibrate(solution)
         seconds = self.clock.now() - began
-        whole = solution.status == "converged" and not self.stop.is_set()
+        whole = solution.status not in CUT_SHORT and not self.stop.is_set()
         if checkpoint is not None and whole:  # a stop may have cut calibration short
             facts = {"solution": vars(solution), "sigmoid": sigmoid, "seconds": seconds}
             checkpoint.finish(number, facts)

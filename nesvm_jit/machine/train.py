@@ -1,9 +1,9 @@
 """`nesvm_jit.train`: any labels, any number of classes, weights and probabilities."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any
+from functools import partial, wraps
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from ..binary.solve import solve_checked
 from ..binary.start import Start
 from ..checkpoint.checkpoint import Slot
 from ..checkpoint.fingerprint import data_fingerprint
+from ..endings import outcomes_of, warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
 from ..jit import get_threads
@@ -31,7 +32,22 @@ from .warm import check_warm, warm_arrays, warm_starts
 
 CALIBRATION_FOLDS = 5  # as in LIBSVM
 
+Arguments = ParamSpec("Arguments")
 
+
+def _telling(train: Callable[Arguments, Machine]) -> Callable[Arguments, Machine]:
+    """The same, with a warning where the tolerance is not certified."""
+
+    @wraps(train)
+    def told(*args: Arguments.args, **given: Arguments.kwargs) -> Machine:
+        machine = train(*args, **given)
+        warn_uncertified(outcomes_of(machine.problems), machine.record.extra["tol"])
+        return machine
+
+    return told
+
+
+@_telling
 def train(
     X: Any,
     y: Any = None,
@@ -97,6 +113,10 @@ def train(
     machine.duals = [f.solution.alpha / checked.C for f in found] if keep_duals else None
     machine.solutions = found if keep_solutions else None
     return machine
+
+
+# For callers that say in their own way what is not certified.
+train_silently: Callable[..., Machine] = train.__wrapped__  # type: ignore[attr-defined]
 
 
 def _shares_matrix(job: Job, probability: bool) -> bool:

@@ -21,7 +21,9 @@ GAP = (
 )
 KERNELS = {"rbf": "RBF kernel", "poly": "polynomial kernel", "linear": "linear"}
 ENDS = {
-    "converged": "ended by itself",
+    "converged": "ended at the tolerance",
+    "epsilon": "ended by the paper's rule, a change below ε",
+    "stalled": "ended where rounding leaves nothing more to gain",
     "iteration_limit": "ended at the limit of rounds",
     "time_limit": "ended at the time limit",
     "interrupted": "interrupted; the best found was kept",

@@ -19,6 +19,8 @@ import numpy as np
 from ..kernels.loss import HINGE, RowData, hinge_u
 from ..models.base import Model
 
+THIRDS = 40  # cuts of a segment between two dual points: what is left of it is 1e-7
+
 
 class DualPoint(NamedTuple):
     """A feasible α and its value, a lower bound of the optimum."""
@@ -108,12 +110,41 @@ def balanced_and_scaled(shard: Vectors, alpha: Any) -> tuple[DualPoint, int]:
     points = balanced(shard, alpha)
     weights = [shard.dual_weights(a) for a in points]
     found = []
-    for t in (0.0, 0.5, 1.0) if len(points) == 2 else (0.0,):
-        # everything between two feasible points is feasible
+    shares = [0.0]
+    if len(points) == 2:  # everything between two feasible points is feasible
+        totals = [shard.reduce(_total, (a,)) for a in points]
+        shares = sorted({0.0, 1.0, *best_shares(shard.model, totals, weights)})
+    for t in shares:
         a = _between_points(shard, points, t)
         between = (1.0 - t) * weights[0] + t * weights[-1]
         found.append(scaled(shard, a, sums_of(shard, a, between)))
     return max(found, key=lambda point: point.value), len(points)
+
+
+def best_shares(model: Model, totals: list[float], weights: list[np.ndarray]) -> list[float]:
+    """The t in [0, 1] where (1 − t)α + tα′ of a hinge may be worth most, given Σα and the dual
+    weights of both. Of ½‖·‖² the value is a parabola in t, that of the best multiple (Σα)²/(2‖·‖²);
+    of the ℓ1 norm it is Σα over the largest weight, or Σα where that is below 1, which rises and
+    then falls."""
+    rise, turn = totals[1] - totals[0], weights[1] - weights[0]
+    if not model.smoothed_penalty:
+        square, slope, bend = (
+            float(a @ b) for a, b in ((weights[0], weights[0]), (weights[0], turn), (turn, turn))
+        )
+        tops = (
+            (rise - slope, bend),
+            (totals[0] * slope - rise * square, rise * slope - totals[0] * bend),
+        )
+        return [min(1.0, max(0.0, a / b)) for a, b in tops if b != 0.0]
+
+    def value(t: float) -> float:
+        return model.dual_value(totals[0] + t * rise, 0.0, weights[0] + t * turn, 1.0)[0]
+
+    low, high = 0.0, 1.0
+    for _ in range(THIRDS):
+        a, b = low + (high - low) / 3.0, high - (high - low) / 3.0
+        low, high = (a, high) if value(a) < value(b) else (low, b)
+    return [0.5 * (low + high)]
 
 
 def balanced(shard: Vectors, alpha: Any) -> list[Any]:

@@ -11,7 +11,8 @@ from ..models.base import UNSMOOTHED
 from .certificate import DualPoint
 from .evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from .kernel_rows import KernelRows
-from .settling_kernel import SettledKernel, Sums, settle_kernel
+from .lift import least_multiple, loss_slope, margin_rounding
+from .settling_kernel import SettledKernel, Sums, margin_errors, settle_kernel
 
 DRIFT = 1e-3  # of the gap is what rounding in f may come to
 GROWN = 10.0  # times what a fresh f has
@@ -138,6 +139,21 @@ class KernelProblem:
         felt = float(np.linalg.norm(self.c * self._root * slope))
         value = 0.5 * float(v[:-1] @ f) + float(self.c @ true_loss(r, self.loss))
         return Evaluation(v, UNSMOOTHED, value, NO_GRADIENT, value, NO_SUMS, felt=felt)
+
+    def lift(self, v: np.ndarray, f: np.ndarray, share: float = 1.0) -> np.ndarray:
+        """The multiple of v that has the least P when it is settled, given f = Kβ as settled, where
+        that many times of what rounding may take from margins is feared: margins are computed anew
+        for the multiple, with roundings of their own."""
+        beta, b = self.split(v)
+        rows, margins = RowData(self.y, self.c, self._root), f + b
+        if self.loss == HINGE:
+            margins -= share * self.y * margin_errors(self.rows, beta, margins)
+        square = float(beta @ f)
+
+        def slope(t: float) -> float:
+            return t * square + loss_slope(rows, margins, t, margin_rounding(0, 0.0), self.loss)
+
+        return least_multiple(slope) * v
 
     def dual_value(self, beta: np.ndarray, f: np.ndarray) -> float:
         """D at β, given f = Kβ."""

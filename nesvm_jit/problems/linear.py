@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.loss import HINGE
 from ..matrix.matrix import Matrix
 from ..models.base import UNSMOOTHED, Model, Smoothing
 from ..numerics.eigenvalues import power_iteration
@@ -12,12 +13,14 @@ from . import certificate
 from .blocks import Resident
 from .certificate import DualPoint, DualSums
 from .evaluation import NO_GRADIENT, Evaluation
+from .lift import least_margin, least_multiple, loss_slope, margin_rounding, multiple_of_margins
 from .lipschitz import Curved
-from .settling import Columns, Settled, settle_linear
+from .settling import Columns, Settled, column_errors, settle_linear, settle_objective
 from .shard import Shard, loss_at, loss_of
 from .sums import Sums
 from .walk import Walk
 
+NEARLY = 1e-6  # that every margin may be below 1 where rows are as good as separated
 SMALL = (1e-2, 1e-3, 1e-4, 1e-6)  # shares of the largest weight, below which weights are tried as 0
 
 
@@ -160,7 +163,13 @@ class LinearProblem(Curved):
         return self._alpha_of_margins(margins, at.smoothing, at.centre)
 
     def bound_of_margins(self, margins: Any, smoothing: Smoothing) -> DualPoint:
-        """The best dual point that the u of a point with these margins leads to."""
+        """The best dual point that the u of a point with these margins leads to. One without any
+        loss, whose u is zero, leads to none: then it is that of a multiple of the point, whose
+        least margin is half of what is smoothed below 1."""
+        least = self.shard.reduce(least_margin, (margins,), by=min)
+        if least >= 1.0 and self.model.loss == HINGE:
+            t = (1.0 - 0.5 * min(1.0, smoothing.loss)) / least
+            margins = self.shard.map(multiple_of_margins, (margins,), (t,))
         alpha = self._alpha_of_margins(margins, smoothing, None)
         return self._balanced_bound(alpha) if self.bias else self.value_of(alpha)
 
@@ -192,6 +201,11 @@ class LinearProblem(Curved):
         self.passes += 2
         return settle_linear(self.shard, *self.split(v), alpha, tol, self.columns)
 
+    def settle_objective(self, v: np.ndarray, tol: float) -> tuple[float, Any]:
+        """P at v from above, true in exact arithmetic, and the margins there."""
+        self.passes += 1
+        return settle_objective(self.shard, *self.split(v), tol, self.columns)
+
     def dual_weights(self, alpha: Any) -> np.ndarray:
         """Σ α_i y_i x_i."""
         self.passes += 1
@@ -220,11 +234,46 @@ class LinearProblem(Curved):
         optimum has them, or else where w is small."""
         w, _ = self.split(v)
         size = np.abs(w)
-        undecided = self.model.penalty_curvature(w, last.smoothing, last.penalty_centre) > 0.0
+        undecided = w == 0.0
+        if last.smoothing != UNSMOOTHED:
+            undecided = self.model.penalty_curvature(w, last.smoothing, last.penalty_centre) > 0.0
         for zero in (undecided, *(size <= share * size.max(initial=0.0) for share in SMALL)):
             out = v.copy()
             self.split(out)[0][zero] = 0.0
             yield out
+
+    # ------------------------------------------------------------ the best multiple
+
+    def lift(self, v: np.ndarray, margins: Any, share: float = 1.0) -> np.ndarray:
+        """The multiple of v that has the least P, its margins being known and that share of what
+        rounding may take from them being feared; all of what kernel values may be off by."""
+        w, b = self.split(v)
+        model, slack = self.model, share * self._margin_rounding(w, b)
+        if self.columns is not None and model.loss == HINGE:
+            margins = margins - self.shard.rows.y * column_errors(self.columns, w)
+        penalty = model.true_penalty(w)
+
+        def slope(t: float) -> float:
+            loss = self.shard.reduce(loss_slope, (margins,), (t, slack, model.loss))
+            return loss + (penalty if model.smoothed_penalty else 2.0 * t * penalty)
+
+        return least_multiple(slope) * v
+
+    def separate(self, at: Evaluation) -> Evaluation:
+        """The multiple of a judged point that has every margin beyond 1, where all are about there
+        and that is better; else what was given."""
+        w, b = self.split(at.point)
+        least = self.shard.reduce(least_margin, (at.margins,), by=min)
+        if not 1.0 - NEARLY <= least < 1.0 or self.model.loss != HINGE:
+            return at
+        t = (1.0 + self._margin_rounding(w, b)) / least
+        if not self.model.true_penalty(t * w) < at.objective:
+            return at
+        return self.judge(t * at.point, at.alpha, at.sums.weights)
+
+    def _margin_rounding(self, w: np.ndarray, b: float) -> float:
+        size = float(np.sqrt(self.shard.facts.squares) * np.linalg.norm(w)) + abs(b)
+        return margin_rounding(self.n_variables, size)
 
     # ------------------------------------------------------------ row by row, in memory
 

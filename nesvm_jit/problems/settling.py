@@ -70,22 +70,42 @@ def settle_linear(
 ) -> Settled:
     """P at (w, b) and D at α, in a pass for the margins and one for Σ α_i y_i x_i. Where their
     roundings come to a noticeable share of the tolerance, sums are made nearly exactly instead."""
+    objective, margins = settle_objective(shard, w, b, tol, columns)
+    felt = _felt(shard, objective, tol)
+    return Settled(objective, settle_dual(shard, alpha, felt, columns), margins)
+
+
+def settle_objective(
+    shard: Vectors, w: np.ndarray, b: float, tol: float, columns: Columns | None = None
+) -> tuple[float, Any]:
+    """P at (w, b) from above, and the margins there."""
     with np.errstate(over="ignore", invalid="ignore"):
         margins = shard.margins_at(w, b)
         least, objective = objective_bounds(shard, w, margins, columns)
-        share = FELT_SMALL if shard.data.size.cells <= SMALL_CELLS else FELT
-        felt = min(share, FELT_OF_TOLERANCE * tol) * objective
+        felt = _felt(shard, objective, tol)
         if objective - least > felt and _may_be_sharp(shard):
             objective = min(objective, _sharp_objective(shard, w, b, columns))
+    return objective if objective == objective else np.inf, margins  # NaN proves nothing
+
+
+def settle_dual(
+    shard: Vectors, alpha: Any, felt: float, columns: Columns | None = None
+) -> DualPoint:
+    """D near α from below; sums are made nearly exactly where their rounding takes more off it than
+    what is felt."""
+    with np.errstate(over="ignore", invalid="ignore"):
         alpha = shard.map(inside, (alpha,), (shard.model.loss,))
         if shard.bias:
             alpha = _balanced_exactly(shard, alpha)
         spread = _spread(shard, alpha)
         weights, error = _weights_and_error(shard, alpha, spread, felt)
-        objective = objective if objective == objective else np.inf  # NaN proves nothing
-        return Settled(
-            objective, dual_below(shard, alpha, spread, weights, error, columns), margins
-        )
+        return dual_below(shard, alpha, spread, weights, error, columns)
+
+
+def _felt(shard: Vectors, objective: float, tol: float) -> float:
+    """The rounding that is felt beside a P of this size."""
+    share = FELT_SMALL if shard.data.size.cells <= SMALL_CELLS else FELT
+    return min(share, FELT_OF_TOLERANCE * tol) * objective
 
 
 def inside(rows: RowData, alpha: np.ndarray, loss: int) -> np.ndarray:
@@ -180,6 +200,11 @@ def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
 def _kernel_sum(entries: EntryError, beta: np.ndarray, roots: np.ndarray) -> float:
     """ε Σ|β_j|κ_j."""
     return above(entries.epsilon * sum_above(np.abs(beta) * roots), 3)
+
+
+def column_errors(columns: Columns, w: np.ndarray) -> np.ndarray:
+    """How far margins are off where the entries of X are kernel values."""
+    return above(columns.entries.roots * _kernel_sum(columns.entries, w, columns.roots), 3)
 
 
 def _losses(

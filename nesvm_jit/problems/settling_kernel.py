@@ -66,6 +66,13 @@ def settle_kernel(
     return SettledKernel(objective, DualPoint(value, signed * data.y), beta, f)
 
 
+def margin_errors(rows: KernelRows, beta: np.ndarray, margins: np.ndarray) -> np.ndarray:
+    """How far margins that were computed in float64 may be off."""
+    entries = rows.entries if rows.finer is None else rows.fine().entries
+    _, error = _quadratic_above(entries, beta, margins)
+    return above(error + growth(16.0) * np.abs(margins), 4)
+
+
 def _products(
     rows: KernelRows,
     data: RowData,

@@ -8,13 +8,14 @@ import numpy as np
 from ..binary.kernel_matrix import gamma_of
 from ..checkpoint.checkpoint import resume_if_same
 from ..clock import Clock
+from ..endings import warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
 from ..machine import facts as report
 from ..machine.folds import stratified_folds
 from ..machine.jobs import Job, make_job
 from ..machine.machine import Machine
-from ..machine.train import train
+from ..machine.train import train_silently
 from ..matrix.checks import as_matrix, as_vector
 from ..matrix.matrix import Csr, Matrix, shape
 from ..settings import SCORES, Settings, one_of, whole_number
@@ -115,6 +116,7 @@ def path(
     result.seconds["total"] = clock.now()
     if state is not None:
         checkpoint.remove()
+    warn_uncertified(result.outcomes(), checked.tol)
     return result
 
 
@@ -134,7 +136,7 @@ def _refit(
         "time_limit": clock.left(),
     }
     y = None if isinstance(job.X, OnDisk) else job.y
-    result.machine = train(job.X, y, asked.model, asked.kernel, chosen.C, **given)
+    result.machine = train_silently(job.X, y, asked.model, asked.kernel, chosen.C, **given)
     seconds = clock.now() - began
     result.seconds["refit"] = seconds
     result.refit = report.training(result.machine, asked.solver, {"solve": seconds})

@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from ..endings import Outcome, outcomes_of, worst_status
 from ..machine.machine import Machine
-from ..settings import SCORES, STATUSES, Settings
+from ..settings import SCORES, Settings
 
 RULES = ("best", "one_se")
 PHASES = ("read", "fits", "refit", "total")
@@ -116,10 +117,15 @@ class PathResult:
         """Whether every fit reached its tolerance."""
         return bool(self.table["certified"].all())
 
+    def outcomes(self) -> list[Outcome]:
+        """How every fit ended, and the sub-problems of the machine refitted."""
+        found = [Outcome(fit.status, fit.gap) for fit in self.fits.values()]
+        return found + ([] if self.machine is None else outcomes_of(self.machine.problems))
+
     @property
     def status(self) -> str:
         """`converged`, or the worst that happened to a fit."""
-        return min((fit.status for fit in self.fits.values()), key=STATUSES.index)
+        return worst_status([fit.status for fit in self.fits.values()])
 
     def _choice(self, g: int, i: int) -> Choice:
         mean, error = self.means()[g, i], self.std_errors()[g, i]

@@ -21,6 +21,7 @@ from ..checkpoint.form import (
     whole,
 )
 from ..clock import Clock
+from ..endings import worst_status
 from ..machine.jobs import Job
 from ..machine.parallel import run_chains
 from ..machine.session import Session
@@ -230,5 +231,5 @@ def make_fit(job: Job, fold: Fold, i: int) -> Fit:
         len(np.unique(np.concatenate([p.support for p in solved]))),
         sum(p.n_nonzero for p in solved) if linear else None,
         sum(p.iterations for p in solved),
-        min((p.status for p in solved), key=STATUSES.index),
+        worst_status([p.status for p in solved]),
     )

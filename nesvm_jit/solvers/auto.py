@@ -55,15 +55,31 @@ def begin_chain(
     return state
 
 
-def hand_over(problem: LinearProblem, run: Run, state: Any) -> newton.State | None:
-    """Newton's steps from the dual point that coordinate steps have found when they became slow;
-    None after any other end of an engine."""
+def hand_over(problem: LinearProblem, run: Run, state: Any) -> Any:
+    """The state of the engine that goes on where one has ended by itself; None if none does.
+
+    Newton's steps go on from the dual point that coordinate steps have found when they became slow.
+    Where rounding keeps Newton's steps from the tolerance, as it does where rows are separable and
+    α is far below C, coordinate steps go on, which do not add up α and C.
+    """
+    if run.done:
+        return None
+    if isinstance(state, newton.State) and problem.model.name in HALF_SQUARE:
+        return _go_on_by_coordinates(problem, run) if problem.shard.data.resident else None
     chained = isinstance(state, coordinate.State) and np.isfinite(state.patience)
     at = run.latest
-    if run.done or not chained or at is None:
+    if not chained or at is None:
         return None
     epochs = f"{run.iterations} {'epoch' if run.iterations == 1 else 'epochs'}"
     gap = f"{state.gap:.0e} then"
     run.engine = "newton"
     run.why = f"after {epochs} of coordinate steps the gap, {gap}, fell too slowly"
     return newton.begin(problem, at.point, smoothing_from(state.gap), at.alpha, margins=at.margins)
+
+
+def _go_on_by_coordinates(problem: LinearProblem, run: Run) -> coordinate.State:
+    """Coordinate steps from the best dual point, to their own end."""
+    run.engine = "coordinate"
+    run.why = f"after {run.iterations} iterations rounding kept Newton's steps from the tolerance"
+    zero = np.zeros(problem.n_variables)
+    return coordinate.begin(problem, run, zero, zero, run.alpha)

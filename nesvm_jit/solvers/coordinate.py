@@ -140,6 +140,7 @@ def _look(problem: LinearProblem, s: State, b: float) -> Evaluation:
     """P, beside the dual point; all rows are in play again, with sums added up afresh."""
     at = problem.judge(s.v, s.alpha, problem.split(s.v)[0])
     s.dual[:, RESIDUAL] = 1.0 - problem.shard.rows.y * at.margins
+    at = problem.separate(at)
     s.promise = NEXT_PROMISE * min(s.promise, s.gap)
     s.next_look = int(LOOK_GROWTH * s.epochs) + 1
     s.epoch, s.active = _sums(problem, s.dual, b), problem.n_rows
@@ -188,7 +189,8 @@ def _start(problem: LinearProblem, alpha0: np.ndarray | None, share: float) -> n
     dual[:, LOWER] = 0.0 if hinge else np.where(c > 0.0, -np.inf, 0.0)
     dual[:, UPPER] = c if hinge else np.where(c > 0.0, np.inf, 0.0)
     if not hinge:
-        dual[c > 0.0, DIAGONAL] = 0.5 / c[c > 0.0]
+        with np.errstate(over="ignore"):  # of a cost below 1e-308
+            dual[c > 0.0, DIAGONAL] = np.minimum(0.5 / c[c > 0.0], np.finfo(float).max)
     if alpha0 is not None:
         dual[:, ALPHA] = np.clip(alpha0, dual[:, LOWER], dual[:, UPPER])
     curvature = problem.shard.squares() + dual[:, DIAGONAL] + share

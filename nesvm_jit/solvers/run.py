@@ -10,8 +10,10 @@ import numpy as np
 from ..models.base import Model, Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
-from ..settings import Settings
+from ..settings import CUT_SHORT, Settings
 
+PROGRESS = 0.99  # share of the least gap so far that a smaller one must be below to count as such
+ROUNDING = 1e-9  # share of P by which estimates of a run may cross: they are not rounded outwards
 COLUMNS = ("round", "mu", "smoothed", "objective", "dual", "gap", "seconds", "passes")
 
 
@@ -73,6 +75,22 @@ class Smooth(Problem, Protocol):
         """Begin steps at v, smoothed about α."""
 
 
+def relative_gap(objective: float, dual: float) -> float:
+    """(P − D)/P; infinite where that is no number, or P is none of a problem whose losses and
+    penalty are never negative. Below zero, where D is above P, it is no proof but a sign of a
+    fault, unless P and D are estimates."""
+    if not 0.0 <= objective < math.inf or math.isnan(dual):
+        return math.inf
+    if objective == 0.0:
+        return 0.0 if dual == 0.0 else math.copysign(math.inf, -dual)
+    return (objective - dual) / objective
+
+
+def proves(gap: float, tol: float) -> bool:
+    """Whether a gap of settled values certifies the tolerance."""
+    return 0.0 <= gap <= tol
+
+
 def scaled(smoothing: Smoothing, share: float) -> Smoothing:
     """Both smoothing parameters times a number."""
     return Smoothing(share * smoothing.penalty, share * smoothing.loss)
@@ -96,17 +114,18 @@ class Run:
     alpha: Any = None
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     least_gap: float = float("inf")
-    idle: int = 0  # iterations since the gap was last smaller than ever before
+    idle: int = 0  # iterations since the gap last became clearly smaller
     started: float = field(default_factory=time.perf_counter)
 
     @property
     def gap(self) -> float:
-        """(P − D)/P of the best point and the best bound."""
-        if not math.isfinite(self.objective):
-            return float("inf")
-        if self.objective <= 0.0:
-            return 0.0
-        return max(0.0, (self.objective - self.dual) / self.objective)
+        """(P − D)/P of the point to return and the best bound."""
+        return relative_gap(self.objective, self.dual)
+
+    @property
+    def estimated_gap(self) -> float:
+        """The same inside a run, where rounding may have P and D cross a little."""
+        return 0.0 if -ROUNDING <= self.gap < 0.0 else self.gap
 
     @property
     def done(self) -> bool:
@@ -117,7 +136,7 @@ class Run:
         """Count an iteration that ends in an evaluation; True when the run must end."""
         self.iterations += 1
         gap = self._enter(at, certify)
-        if gap < self.least_gap:
+        if gap < PROGRESS * self.least_gap:
             self.least_gap, self.idle = gap, 0
         else:
             self.idle += 1
@@ -132,7 +151,7 @@ class Run:
         known = (0.0, np.nan, self.objective)
         if at is not None:
             known = (at.smoothing.loss, at.value, at.objective)
-        return self._limited(self._row(*known, self.gap))
+        return self._limited(self._row(*known, self.estimated_gap))
 
     def enter(self, at: Evaluation) -> bool:
         """Take note of an evaluation, with its bound, in an iteration that is counted already or
@@ -146,15 +165,15 @@ class Run:
         self.note(at)
         if certify:
             self.certify(at)
-        gap = self.gap
+        gap = self.estimated_gap
         self.rows.append(self._row(at.smoothing.loss, at.value, at.objective, gap))
         if gap <= self.settings.tol:
             self.status = "converged"
         return gap
 
     def note(self, at: Evaluation) -> None:
-        """Keep the point if it is the best so far."""
-        if at.objective < self.objective:
+        """Keep the point if it is the best so far, or where the last is to be returned."""
+        if at.objective < self.objective or self.settings.returned == "last":
             self.objective, self.best, self.best_row = at.objective, at, len(self.rows)
 
     def certify(self, at: Evaluation) -> None:
@@ -166,7 +185,7 @@ class Run:
     def measure_gap(self, at: Evaluation) -> float:
         """The gap, with the dual point of this evaluation too."""
         self.certify(at)
-        return self.gap
+        return self.estimated_gap
 
     def remaining(self) -> float:
         """Seconds left of the limit."""
@@ -176,7 +195,7 @@ class Run:
     def take_over(self, below: "Run") -> None:
         """Count the iterations of a run that prepared this one, and end as it was ended."""
         self.iterations += below.iterations
-        if below.status in ("interrupted", "time_limit", "iteration_limit"):
+        if below.status in CUT_SHORT:
             self.status = below.status
 
     def begin_again(self, problem: Problem) -> None:
@@ -197,8 +216,7 @@ class Run:
         self.problem = problem
 
     def settle(self, objective: float, bound: DualPoint) -> None:
-        """End with the best point evaluated afresh, also in the history, and its bound added up
-        afresh too."""
+        """End with proven values of the point to return, also in the history, and of its bound."""
         self.objective = objective
         # an interrupt may come before the row of the best point is written
         if self.best_row is not None and self.best_row < len(self.rows):

@@ -1,0 +1,53 @@
+"""What is said of results that are not certified, and the warning that says it."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from .errors import NotCertifiedWarning
+from .settings import ENDINGS, STATUSES, Settings
+
+NAMES = {row.name: row.name for row in fields(Settings)}  # what Python calls the settings
+
+
+class Outcome(NamedTuple):
+    """How a fit ended, and the gap that it is certified to."""
+
+    status: str
+    gap: float
+
+
+def worst_status(statuses: Sequence[str]) -> str:
+    """That of the fit that ended worst."""
+    return min(statuses, key=STATUSES.index)
+
+
+def describe_uncertified(
+    outcomes: Sequence[Outcome], tol: float, names: dict[str, str] | None = None
+) -> str:
+    """One sentence about fits of which some are not certified: how far they are, how they ended and
+    what to do; nothing if all are. `names` are what the settings are called."""
+    missed = [outcome for outcome in outcomes if outcome.status != "converged"]
+    if not missed:
+        return ""
+    names = names or NAMES
+    gap = f"gap {max(outcome.gap for outcome in missed):.2e}"
+    goal = f"the tolerance {tol:g} is not certified"
+    if len(outcomes) > 1:
+        goal = f"{goal} for {len(missed)} of {len(outcomes)} fits"
+        gap = f"the largest {gap}"
+    why, remedy = ENDINGS[worst_status([outcome.status for outcome in missed])]
+    return f"{goal} ({gap}): {why.format_map(names)}; {remedy.format_map(names)}"
+
+
+def outcomes_of(problems: Sequence[dict[str, Any]]) -> list[Outcome]:
+    """Those of the sub-problems of a machine, by their certificates."""
+    return [Outcome(p["status"], p["gap"]) for p in problems]
+
+
+def warn_uncertified(outcomes: Sequence[Outcome], tol: float) -> None:
+    """Warn the caller of a public function, which calls this, of fits that are not certified."""
+    said = describe_uncertified(outcomes, tol)
+    if said:
+        warnings.warn(said, NotCertifiedWarning, stacklevel=3)
