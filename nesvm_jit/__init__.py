@@ -16,6 +16,8 @@ _HOME = {
     "NotCertifiedWarning": ".errors",
     "Machine": ".machine.machine",
     "NESVC": ".estimator",
+    "Certificate": ".certifying.result",
+    "certify": ".certifying.checker",
     "convert": ".files.ondisk.convert",
     "PathResult": ".selection.result",
     "cross_validate": ".machine.crossval",
@@ -42,6 +44,8 @@ if TYPE_CHECKING:  # the names of the table, for type checkers and editors
     from . import kernels as kernels
     from .binary.solution import Solution as Solution
     from .binary.solve import solve as solve
+    from .certifying.checker import certify as certify
+    from .certifying.result import Certificate as Certificate
     from .errors import FormatError as FormatError
     from .errors import InputError as InputError
     from .errors import NesvmError as NesvmError

@@ -31,6 +31,7 @@ ROOMS = (
         "checkpoint",
         "binary",
         "machine",
+        "certifying",
         "selection",
         "distributed",
         "pages",
@@ -46,7 +47,10 @@ MAY_LEND_PRIVATE_NAMES = {"kernels"}
 MAY_DELAY_IMPORTS = {
     *("__main__.py", "files/model/rows.py"),
     *(f"cli/{name}.py" for name in ("checkpoints", "cluster", "convert", "crossval", "fitting")),
-    *(f"cli/{name}.py" for name in ("info", "options", "outputs", "path", "predict", "train")),
+    *(
+        f"cli/{name}.py"
+        for name in ("certify", "info", "options", "outputs", "path", "predict", "train")
+    ),
     *("cli/warmup.py", "pages/plots.py"),
 }
 MAKERS = {

@@ -10,6 +10,7 @@ import click
 from .. import __version__
 from ..errors import NesvmError
 from ..signals import asked_to_end, exit_status, watched
+from .certify import certify
 from .completion import completion
 from .convert import convert
 from .info import info
@@ -46,7 +47,7 @@ def command() -> None:
     """
 
 
-for _command in (train, predict, path, info, convert, warmup, completion):
+for _command in (train, predict, path, info, certify, convert, warmup, completion):
     command.add_command(_command)
 
 

@@ -120,6 +120,15 @@ kernel = several(
     setting("landmarks", metavar="M"),
 )
 
+class_weights = click.option(
+    "-w",
+    "weights",
+    type=(float, float),
+    multiple=True,
+    metavar="LABEL WEIGHT",
+    help="Multiply C by WEIGHT for class LABEL; also written -wLABEL WEIGHT; repeatable.",
+)
+
 weights = several(
     setting("bias", "--bias/--no-bias"),
     click.option(
@@ -129,14 +138,7 @@ weights = several(
         hidden=True,
         help="Read LIBLINEAR's letter: a negative number is --no-bias, any other --bias.",
     ),
-    click.option(
-        "-w",
-        "weights",
-        type=(float, float),
-        multiple=True,
-        metavar="LABEL WEIGHT",
-        help="Multiply C by WEIGHT for class LABEL; also written -wLABEL WEIGHT; repeatable.",
-    ),
+    class_weights,
     click.option(
         "--multiclass",
         type=click.Choice(MULTICLASS),
@@ -191,6 +193,8 @@ checkpoints = several(
     setting("resume"),
 )
 
+float32 = click.option("--float32", is_flag=True, help="Keep the data in single precision.")
+
 data = several(
     click.option(
         "--features",
@@ -198,7 +202,7 @@ data = several(
         metavar="N",
         help="Read rows of this many features (default: the highest index in the file).",
     ),
-    click.option("--float32", is_flag=True, help="Keep the data in single precision."),
+    float32,
 )
 
 plot = click.option(

@@ -176,6 +176,30 @@ def _text(value: Any) -> str:
     return text if len(text) <= 200 else text[:197] + "..."
 
 
+BIASES = {"free": "free bias", "none": "no bias", "penalised": "penalised bias"}
+NAMES = {"csvm": "C-SVM", "lpsvm": "LP-SVM", "lssvm": "LS-SVM"}
+
+
+def certificate_lines(facts: Facts) -> Iterator[str]:
+    """What is proven of a model: its problem, a table of sub-problems, and the sum of it."""
+    pairs = f", {facts['multiclass']}" if facts["multiclass"] else ""
+    yield (
+        f"{NAMES[facts['model']]}, {facts['kernel']}, C = {facts['C']:g}, {BIASES[facts['bias']]}"
+        f"{pairs}, {facts['n_samples']} rows, {facts['n_features']} features"
+    )
+    rows = [["problem", "objective", "optimum at least", "gap", "dual point", "passes"]]
+    for p in facts["problems"]:
+        sides = [c if isinstance(c, str) else _number(c) for c in p["classes"]]
+        row = [f"{sides[0]} against {sides[1] if len(sides) == 2 else 'the rest'}"]
+        row += [f"{p['objective']:.9g}", f"{p['dual_objective']:.9g}", f"{p['gap']:.2e}"]
+        rows.append([*row, p["dual_point"], f"{p['passes']:.3g}"])
+    widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+    how = "in rational arithmetic" if facts["problems"][0]["exact"] else "all rounding allowed for"
+    yield f"Proven gap = {facts['gap']:.3e}, {how}"
+
+
 # ---------------------------------------------------------------- paths
 
 

@@ -104,6 +104,8 @@ def _read_liblinear(lines: Lines, header: Header) -> ModelRecord:
     fields: dict[str, Any] = {"model": model, "multiclass": "ovr"}
     if facts is None:
         fields["extra"] = {"solver_type": solver}
+        if bias_feature >= 0:  # the bias is the weight of a feature of this value, and penalised
+            fields["extra"]["bias_feature"] = bias_feature
         if logistic:  # P(first class) = 1 / (1 + exp(−f))
             fields["probability"] = -np.ones(m), np.zeros(m)
     else:
