@@ -12,7 +12,9 @@ from ..models.base import Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
+from ..problems.labels import bias_range, radius_of
 from ..problems.linear import LinearProblem
+from ..problems.rounding import TINY, growth, norm_above
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import CUT_SHORT, PAPERS, Settings
 from ..solvers import newton
@@ -179,7 +181,25 @@ def settle_linear(
             run.settle(objective, DualPoint(run.dual, run.alpha))
     run.alpha = problem.shard.collect(run.alpha)
     w, b = problem.split(point)
-    return {"w": w.copy(), "beta": None, "b": b, "margins": problem.shard.collect(margins)}
+    f = problem.shard.collect(margins)
+    b_range = _linear_bias_range(problem, run, w, b, f)
+    return {"w": w.copy(), "beta": None, "b": b, "margins": f, "bias_range": b_range}
+
+
+def _linear_bias_range(
+    problem: LinearProblem, run: Run, w: np.ndarray, b: float, margins: np.ndarray
+) -> tuple[float, float] | None:
+    """Where every optimal b is, if there is a free one, of rows in memory: w* is in a ball about w
+    where the penalty is ½‖w‖²."""
+    shard = problem.shard
+    if not problem.bias or not shard.data.resident or problem.model.smoothed_penalty:
+        return None
+    norms, rows = shard.row_norms(), shard.rows
+    off = radius_of(run.objective, run.dual) * norms
+    off += growth(shard.row_cells() + 8.0) * norms * norm_above(w)
+    off += (shard.row_cells() + 1.0) * TINY
+    off += growth(8.0) * (np.abs(margins) + abs(b))
+    return bias_range(rows.y, rows.c, margins - b, off, problem.model.loss)
 
 
 def sparsest_linear(
@@ -253,7 +273,12 @@ def _settle_at(
         if settled.objective < run.objective:
             found, b = settled, float(other[-1])
             run.settle(found.objective, DualPoint(run.dual, run.alpha))
-    return {"w": None, "beta": found.beta.copy(), "b": b, "margins": found.f + b}
+    b_range = None
+    if problem.bias:
+        off = found.off + radius_of(run.objective, run.dual) * problem.rows.entries.roots
+        b_range = bias_range(problem.y, problem.c, found.f, off, problem.loss)
+    beta = found.beta.copy()
+    return {"w": None, "beta": beta, "b": b, "margins": found.f + b, "bias_range": b_range}
 
 
 def sparsest_kernel(problem: KernelProblem, beta: np.ndarray, b: float, run: Run) -> np.ndarray:

@@ -30,6 +30,7 @@ class Solution:
     model: str
     margins: np.ndarray  # x_i·w + b of every training row
     history: dict[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
+    bias_range: tuple[float, float] | None = None  # where every optimal b is, if that is known
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Xw + b, of a linear machine."""

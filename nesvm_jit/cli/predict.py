@@ -25,6 +25,11 @@ from .progress import Progress
     is_flag=True,
     help="Write the decision value of every sub-problem after the label.",
 )
+@click.option(
+    "--certified",
+    is_flag=True,
+    help="Write 1 after each label that is proven to be that of the exact optimum, 0 after others.",
+)
 @options.threads
 @options.quiet
 @options.as_json
@@ -34,6 +39,7 @@ def predict(
     output_file: str,
     probability: int,
     scores: bool,
+    certified: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -45,10 +51,11 @@ def predict(
 
     \b
       nesvm-jit predict a9a.t a9a.model a9a.out
+      nesvm-jit predict --certified a9a.t a9a.model a9a.out
       nesvm-jit predict -b 1 usps.t usps.model usps.probabilities
       xzcat big.xz | nesvm-jit predict - a9a.model - | sort | uniq -c
     """
-    from ..machine.predict import predict_file
+    from ..machine.predict import predict_certified, predict_file
 
     if as_json and outputs.is_stdout(output_file):
         raise click.UsageError("--json and an OUTPUT_FILE of - both need standard output")
@@ -57,17 +64,26 @@ def predict(
     outputs.require_another_file("OUTPUT_FILE", output_file, [test_file, model_file])
     if probability and scores:
         raise click.UsageError("--scores and -b 1 exclude each other")
+    if certified and (probability or scores):
+        raise click.UsageError("--certified goes with labels alone, without --scores and -b 1")
     start = time.perf_counter()
     what = "probabilities" if probability else "scores" if scores else "labels"
+    proven = {}
     with Progress(None, wanted=False) as block_done:
-        n, correct = predict_file(test_file, model_file, output_file, what, block_done)
+        if certified:
+            found = predict_certified(test_file, model_file, output_file, block_done)
+            n, correct, proven["certified"] = found
+        else:
+            n, correct = predict_file(test_file, model_file, output_file, what, block_done)
     facts = {
         "n_samples": n,
         "correct": correct,
         "accuracy": correct / n,
+        **proven,
         "seconds": round(time.perf_counter() - start, 6),
     }
     if as_json:
         outputs.print_json(facts)
     elif not quiet:
-        click.echo(words.prediction_line(facts), err=outputs.is_stdout(output_file))
+        for line in words.prediction_lines(facts):
+            click.echo(line, err=outputs.is_stdout(output_file))

@@ -113,10 +113,13 @@ def cross_validation_line(accuracy: float) -> str:
     return f"Cross Validation Accuracy = {100 * accuracy:g}%"
 
 
-def prediction_line(facts: Facts) -> str:
-    """As LIBSVM says it."""
+def prediction_lines(facts: Facts) -> Iterator[str]:
+    """As LIBSVM says it, and how many labels are proven, if that was asked for."""
     correct, n = facts["correct"], facts["n_samples"]
-    return f"Accuracy = {100 * correct / n:g}% ({correct}/{n}) (classification)"
+    yield f"Accuracy = {100 * correct / n:g}% ({correct}/{n}) (classification)"
+    if "certified" in facts:
+        sure = facts["certified"]
+        yield f"Proven = {100 * sure / n:g}% ({sure}/{n}) have the label of the exact optimum"
 
 
 def conversion_line(facts: Facts, folder: str) -> str:

@@ -165,6 +165,7 @@ def _certificate(classes: np.ndarray, f: Found) -> dict[str, Any]:
     s = f.solution
     sides = [float(classes[f.problem.i])]
     sides += [] if f.problem.j is None else [float(classes[f.problem.j])]
+    known = {} if s.bias_range is None else {"bias_range": [float(v) for v in s.bias_range]}
     return {
         "classes": sides,
         "n_samples": len(s.alpha),
@@ -178,4 +179,5 @@ def _certificate(classes: np.ndarray, f: Found) -> dict[str, Any]:
         "why": s.why,
         "n_support": int(np.count_nonzero(s.alpha)),
         "seconds": round(f.seconds, 6),
+        **known,
     }

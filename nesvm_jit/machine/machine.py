@@ -15,6 +15,7 @@ from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import first_columns, narrowed, row_slice, widen
 from .calibration import couple, normalise, sigmoid
 from .multiclass import ovr_choice, pairs, vote
+from .proven import proven_labels
 
 BLOCK_CELLS = 1 << 22  # kernel values that are held at a time
 
@@ -80,6 +81,12 @@ class Machine:
         """The label of every row."""
         return self.classes[self.chosen(self.scores(as_matrix(X, borrow=True)))]
 
+    def certified(self, X: Any) -> np.ndarray:
+        """Whether the label of each row is proven to be that of the exact optimum."""
+        X = as_matrix(X, borrow=True)
+        self._require_columns(X)
+        return proven_labels(self.record, self.problems, X)
+
     def predict_proba(self, X: Any) -> np.ndarray:
         """A probability for every row and class, in the order of `classes`."""
         return self.probabilities(self.scores(as_matrix(X, borrow=True)))
@@ -113,14 +120,17 @@ class Machine:
     def scores(self, X: Matrix) -> np.ndarray:
         """A column per sub-problem. Sparse rows may lack features, or have some that training
         did not see."""
-        _, p = shape(X)
-        if p != self.n_features and not isinstance(X, Csr):
-            raise InputError(f"X must have {self.n_features} columns, got {p}")
+        self._require_columns(X)
         if self.record.weights is not None:
             return self._linear_scores(X)
         if self.record.kernel == "precomputed":
             return self._precomputed_scores(X)
         return self._kernel_scores(X)
+
+    def _require_columns(self, X: Matrix) -> None:
+        _, p = shape(X)
+        if p != self.n_features and not isinstance(X, Csr):
+            raise InputError(f"X must have {self.n_features} columns, got {p}")
 
     def _linear_scores(self, X: Matrix) -> np.ndarray:
         weights = self.record.weights

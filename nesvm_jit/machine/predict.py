@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 from collections.abc import Callable, Generator, Iterator
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
@@ -19,6 +19,14 @@ from ..matrix.rows import as_scipy
 from .machine import Machine, load_model
 
 
+class Counts(NamedTuple):
+    """Rows, those whose label is right, and those whose label is proven."""
+
+    rows: int
+    correct: int
+    certified: int
+
+
 def predict_file(
     test_file: Any,
     model_file: Any,
@@ -31,6 +39,28 @@ def predict_file(
     `what` follows the label: nothing ("labels"), its "probabilities", or its "scores". `progress`
     is called with a dict (`rows`) after every block.
     """
+    found = _predict(test_file, model_file, output_file, what, progress)
+    return found.rows, found.correct
+
+
+def predict_certified(
+    test_file: Any,
+    model_file: Any,
+    output_file: Any,
+    progress: Callable[[dict], Any] | None = None,
+) -> Counts:
+    """The same, each label followed by 1 if it is proven to be that of the exact optimum, else 0;
+    returns also how many are."""
+    return _predict(test_file, model_file, output_file, "certified", progress)
+
+
+def _predict(
+    test_file: Any,
+    model_file: Any,
+    output_file: Any,
+    what: str,
+    progress: Callable[[dict], Any] | None,
+) -> Counts:
     machine = load_model(model_file)
     if what == "probabilities" and machine.record.probability is None:
         raise InputError(
@@ -41,21 +71,27 @@ def predict_file(
         with writing(output_file) as f:
             if what == "probabilities":
                 f.write(predictions.label_header(machine.classes))
-            found = 0, 0
+            found = Counts(0, 0, 0)
             for X, y in itertools.chain([first], blocks):
                 found = _write_block(f, machine, X, y, what, found)
                 if progress is not None:
-                    progress({"rows": found[0]})
+                    progress({"rows": found.rows})
             return found
 
 
 def _write_block(
-    f: IO[bytes], machine: Machine, X: Matrix, y: np.ndarray, what: str, found: tuple[int, int]
-) -> tuple[int, int]:
-    """Write the lines of a block after those of `found` rows, of which some were right."""
+    f: IO[bytes], machine: Machine, X: Matrix, y: np.ndarray, what: str, found: Counts
+) -> Counts:
+    """Write the lines of a block after those of the rows found so far."""
     labels, lines = _lines(machine, X, what)
+    proven = 0
+    if what == "certified":
+        sure = machine.certified(X)
+        proven = int(np.count_nonzero(sure))
+        lines = predictions.score_lines(labels, sure)
     f.write(lines)
-    return found[0] + len(y), found[1] + int(np.count_nonzero(labels == y))
+    correct = int(np.count_nonzero(labels == y))
+    return Counts(found.rows + len(y), found.correct + correct, found.certified + proven)
 
 
 def _blocks(path: Any, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None, None]:

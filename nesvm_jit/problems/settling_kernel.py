@@ -19,6 +19,7 @@ class SettledKernel(NamedTuple):
     dual: DualPoint
     beta: np.ndarray
     f: np.ndarray
+    off: np.ndarray  # how far each f_i may be off
 
 
 class Sums(NamedTuple):
@@ -53,7 +54,7 @@ def settle_kernel(
         if known is not None:  # the grid has moved β a little
             moved = above(float(np.abs(vectors[0] - start).sum()), len(start) + 2.0)
             known = known._replace(moved=moved)
-        (f, *more), lossy, entries = _products(rows, data, loss, vectors, b, known)
+        (f, *more), lossy, entries, off = _products(rows, data, loss, vectors, b, known)
         quadratic, error = _quadratic_above(entries, beta, f)
         losses = above(loss_above(lossy, f + b, error, loss), len(f)) + len(f) * TINY
         objective = up(up(0.5 * quadratic) + losses)
@@ -63,7 +64,8 @@ def settle_kernel(
         value = 0.0 if spread.entries == 0.0 else value_below(spread, bias, loss, 0.5 * quadratic)
     objective = objective if objective == objective else np.inf  # NaN proves nothing
     value = value if value == value else -np.inf
-    return SettledKernel(objective, DualPoint(value, signed * data.y), beta, f)
+    off = np.maximum(off, error)
+    return SettledKernel(objective, DualPoint(value, signed * data.y), beta, f, off)
 
 
 def margin_errors(rows: KernelRows, beta: np.ndarray, margins: np.ndarray) -> np.ndarray:
@@ -80,17 +82,18 @@ def _products(
     vectors: np.ndarray,
     b: float,
     known: Sums | None,
-) -> tuple[np.ndarray, RowData, EntryError]:
-    """Kv of each vector; rows that K in single precision shows to have no loss at the first of
-    them need nothing more, and count as rows without a cost."""
+) -> tuple[np.ndarray, RowData, EntryError, np.ndarray]:
+    """Kv of each vector, and how far those that are not computed afresh may be off; rows that K in
+    single precision shows to have no loss at the first of them need nothing more, and count as
+    rows without a cost."""
     if rows.finer is None:
-        return rows.times(*vectors), data, rows.entries
+        return rows.times(*vectors), data, rows.entries, np.zeros(len(data.y))
     fine, entries, used = rows.fine(), rows.entries, vectors.any(axis=0)
     if known is None or not np.isfinite(known.reach):
         beta = vectors[0]
         reach = above(float(np.abs(beta) @ entries.roots), len(beta))
         known = Sums(rows.times(beta)[0], reach, len(beta))
-    f = known.f + b
+    f, error = known.f + b, np.full(len(data.y), np.inf)
     if loss == HINGE:
         rate = entries.epsilon + growth(known.terms + 8.0) * (1.0 + entries.epsilon)
         error = above(rate * known.reach, 2.0 * known.terms + 16.0) * entries.roots
@@ -98,7 +101,9 @@ def _products(
         error += growth(8.0) * (1.0 + np.abs(f))
         data = data._replace(c=np.where(data.y * f - error > 1.0, 0.0, data.c))
     found = fine.times_between(vectors, np.flatnonzero((data.c > 0.0) & ~used))
-    return np.where(used | (data.c > 0.0), found, known.f), data, fine.entries
+    afresh = used | (data.c > 0.0)
+    off = np.where(afresh, 0.0, error)
+    return np.where(afresh, found, known.f), data, fine.entries, off
 
 
 def _quadratic_above(
