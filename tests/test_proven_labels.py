@@ -1,0 +1,187 @@
+"""Labels with a proof: rows that are marked have the label of the exact optimum."""
+
+import json
+
+import numpy as np
+import pytest
+from nesvm_jit import InputError, load_model, read_libsvm, solve, train
+from nesvm_jit.kernels.loss import HINGE, SQUARE
+from nesvm_jit.machine.proven import _decided
+from nesvm_jit.problems.labels import bias_range, radius_of
+from scipy.sparse import csr_matrix
+
+from .commands import data_file, done, libsvm_text, refused
+from .data import half_space
+from .test_certify import three_classes
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+@pytest.mark.parametrize("multiclass", [None, "ovo", "ovr"])
+def test_proven_labels_are_those_of_the_optimum(multiclass, kernel, model, bias):
+    X, y = three_classes() if multiclass else half_space()
+    Z = np.random.default_rng(5).standard_normal((500, X.shape[1]))
+    how = {"model": model, "kernel": kernel, "bias": bias, "C": 2.0, "multiclass": multiclass}
+    how |= {} if kernel == "linear" else {"gamma": 0.3}
+    best = train(X, y, tol=1e-12, **how).predict(Z)
+    shares = []
+    for tol in (1e-2, 1e-4, 1e-8):
+        m = train(X, y, tol=tol, **how)
+        sure = m.certified(Z)
+        assert (m.predict(Z)[sure] == best[sure]).all()
+        shares.append(sure.mean())
+    assert shares[-1] > 0.9
+
+
+def test_rows_may_be_sparse_and_wider_than_the_machine():
+    X, y = half_space()
+    wide = np.hstack([X, np.ones((40, 1))])
+    m = train(csr_matrix(X), y, tol=1e-6)
+    assert m.certified(csr_matrix(wide)).tolist() == m.certified(X).tolist()
+
+
+def test_machines_in_files_prove_the_same_labels(tmp_path):
+    X, y = three_classes()
+    m = train(X, y, kernel="rbf", gamma=0.5, tol=1e-5)
+    m.save(tmp_path / "m")
+    assert load_model(tmp_path / "m").certified(X).tolist() == m.certified(X).tolist()
+
+
+def test_the_radius_holds_the_optimum():
+    X, y = half_space()
+    best = solve(X, y, tol=1e-13)
+    for tol in (1e-1, 1e-3, 1e-6):
+        s = solve(X, y, tol=tol)
+        assert np.linalg.norm(s.w - best.w) <= radius_of(s.objective, s.dual_objective)
+        assert s.bias_range[0] <= best.b <= s.bias_range[1]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+def test_the_best_bias_is_in_its_range_for_every_weight_in_the_ball(model, kernel):
+    X, y = half_space()
+    s = solve(X, y, model=model, kernel=kernel, tol=1e-2)
+    finer = solve(X, y, model=model, kernel=kernel, tol=1e-12)
+    assert s.bias_range[0] <= finer.b <= s.bias_range[1]
+    assert finer.bias_range[1] - finer.bias_range[0] <= s.bias_range[1] - s.bias_range[0]
+
+
+@pytest.mark.parametrize("loss", [HINGE, SQUARE])
+def test_the_range_of_a_bias_holds_all_of_least_loss(loss):
+    rng = np.random.default_rng(1)
+    for n in (2, 5, 12):
+        y = np.where(np.arange(n) % 2, 1.0, -1.0)
+        c, g, off = rng.random(n) + 0.1, rng.standard_normal(n), 0.3 * rng.random(n)
+        low, high = bias_range(y, c, g, off, loss)
+        for _ in range(20):
+            f = g + off * rng.uniform(-1, 1, n)
+            grid = np.append(np.linspace(-5, 5, 2001), y - f)
+            r = 1.0 - y * (f + grid[:, None])
+            losses = (r * r if loss == SQUARE else np.maximum(r, 0.0)) @ c
+            best = grid[losses <= losses.min() + 1e-12]
+            assert low - 0.005 <= best.min()
+            assert best.max() <= high + 0.005
+
+
+def test_without_a_row_of_one_class_the_bias_has_no_bound():
+    ones = np.ones(3)
+    assert bias_range(ones, ones, ones, 0 * ones, HINGE)[1] == np.inf
+    assert bias_range(-ones, ones, ones, 0 * ones, HINGE)[0] == -np.inf
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "multiclass", "sure"),
+    [
+        ([[0.1]], [[0.2]], "ovr", True),
+        ([[-0.1]], [[0.2]], "ovr", False),
+        ([[-0.3]], [[-0.2]], "ovr", True),
+        ([[1.0, 0.0, 0.0]], [[2.0, 0.9, 0.5]], "ovr", True),
+        ([[1.0, 0.0, 0.0]], [[2.0, 1.1, 0.5]], "ovr", False),
+        ([[1.0, 1.0, -1.0]], [[2.0, 2.0, 1.0]], "ovo", True),  # 0 has two votes whatever 1, 2 do
+        ([[1.0, -1.0, 1.0]], [[2.0, 1.0, 2.0]], "ovo", True),  # 0 is the first of equals
+        ([[-1.0, -2.0, 1.0]], [[1.0, -1.0, 2.0]], "ovo", False),
+    ],
+)
+def test_a_class_is_decided_if_no_scores_between_the_bounds_choose_another(
+    low, high, multiclass, sure
+):
+    k = 2 if len(low[0]) == 1 else 3
+    assert _decided(np.array(low), np.array(high), k, multiclass).tolist() == [sure]
+
+
+# ---------------------------------------------------------------- refusals and the command
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"model": "lpsvm"}, "labels are proven for csvm and lssvm, .* got lpsvm"),
+        (
+            {"kernel": "rbf", "approx": "nystroem", "landmarks": 5},
+            "labels are proven for linear, poly and rbf machines, got an approximation",
+        ),
+    ],
+)
+def test_machines_without_a_proof_are_refused_in_a_line(how, message):
+    X, y = half_space()
+    with pytest.raises(InputError, match=f"^{message}$"):
+        train(X, y, **how).certified(X)
+
+
+def test_a_machine_without_a_certificate_is_refused(tmp_path):
+    (tmp_path / "m").write_text(
+        "solver_type L2R_L1LOSS_SVC_DUAL\nnr_class 2\nlabel 1 -1\nnr_feature 1\nbias -1\nw\n1\n"
+    )
+    with pytest.raises(InputError, match=r"^labels are proven for models of this program"):
+        load_model(tmp_path / "m").certified(np.ones((1, 1)))
+
+
+def test_a_machine_that_does_not_bound_its_bias_is_refused():
+    X, y = half_space()
+    m = train(X, y)
+    del m.problems[0]["bias_range"]
+    with pytest.raises(InputError, match=r"^the model must hold bounds of its bias"):
+        m.certified(X)
+
+
+def test_rows_of_another_width_are_refused():
+    X, y = half_space()
+    with pytest.raises(InputError, match=r"^X must have 5 columns, got 2$"):
+        train(X, y).certified(X[:, :2])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data_file(tmp_path / "two")
+    done("train", "-q", "-e", "1e-5", "two", "m")
+    return tmp_path
+
+
+def test_the_command_marks_rows(here):
+    outcome = done("predict", "--certified", "two", "m", "out")
+    found = np.loadtxt(here / "out")
+    m = load_model("m")
+    X, _ = read_libsvm("two")
+    sure = m.certified(X)
+    assert found[:, 0].tolist() == m.predict(X).tolist()
+    assert found[:, 1].tolist() == sure.tolist()
+    assert sure.sum() > 0
+    share = f"{100 * sure.mean():g}% ({sure.sum()}/60)"
+    assert outcome.out.splitlines()[1] == f"Proven = {share} have the label of the exact optimum"
+    facts = json.loads(done("predict", "--certified", "--json", "two", "m", "out").out)
+    assert facts["certified"] == sure.sum()
+
+
+def test_marks_go_with_labels_alone(here):
+    words = "--certified goes with labels alone"
+    assert words in refused("predict", "--certified", "--scores", "two", "m", "out")
+    assert words in refused("predict", "--certified", "-b", "1", "two", "m", "out")
+
+
+def test_an_lp_svm_is_refused_by_the_command(here):
+    X, y = half_space()
+    (here / "data").write_text(libsvm_text(X, y))
+    done("train", "-q", "-s", "lpsvm", "data", "lp")
+    assert "got lpsvm" in refused("predict", "--certified", "data", "lp", "out")
