@@ -108,6 +108,7 @@ def test_class_weights_of_liblinear_are_not_those_of_the_rest(liblinear, tmp_pat
     X, y = trained(liblinear, "-s 3 -w2 3 -w4 5", three_classes(), tmp_path / "m")
     found = certify(tmp_path / "m", X, y, class_weight={2: 3.0, 4: 5.0})
     weights = {2.0: 3.0, 4.0: 5.0, 9.0: 1.0}
+    assert {p.classes[0] for p in found.problems} == {*weights}
     for bounds in found.problems:
         (label,) = bounds.classes
         sign = np.where(y == label, 1.0, -1.0)

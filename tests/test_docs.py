@@ -279,6 +279,14 @@ def test_the_keys_of_predict_and_convert_are_documented(trained):
     assert list(found) == keys_after("cli.md", "info", "of an on-disk matrix ")
 
 
+def test_the_keys_of_certify_are_documented(trained):
+    folder, _ = trained
+    found = printed_by("certify", "--json", folder / "model2", folder / "data2")
+    assert list(found) == keys_after("cli.md", "certify", "`--json`: ")
+    of_problem = keys_after("cli.md", "certify", "and in `problems` for each ")
+    assert [list(problem) for problem in found["problems"]] == [of_problem]
+
+
 def test_the_keys_of_info_are_documented(trained):
     folder, _ = trained
     found = printed_by("info", "--json", folder / "model2")

@@ -73,11 +73,12 @@ class Certificate:
         problems = [
             {**asdict(p), "suboptimality": p.suboptimality, "gap": p.gap} for p in self.problems
         ]
-        rest = {name: found.pop(name) for name in ("problems", "notes", "seconds")}
+        for name in ("problems", "notes", "seconds"):
+            del found[name]
         found |= {
             "objective": self.objective,
             "dual_objective": self.dual_objective,
             "gap": self.gap,
             "passes": self.passes,
         }
-        return {**found, **rest, "problems": problems, "notes": list(self.notes)}
+        return {**found, "problems": problems, "notes": list(self.notes), "seconds": self.seconds}
