@@ -109,6 +109,7 @@ def test_the_page_shows_times_with_their_accuracy(tmp_path, monkeypatch):
     assert "1000 (+5e-01, gap 3e-1)" in text
 
 
+@pytest.mark.filterwarnings("ignore::nesvm_jit.NotCertifiedWarning")  # so many rounds, no more
 def test_claims_on_small_runs(monkeypatch):
     small = csr_half_space()
     monkeypatch.setattr(ledger, "load", lambda _: small)

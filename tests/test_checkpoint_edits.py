@@ -6,9 +6,11 @@ import warnings
 
 import numpy as np
 import pytest
-from nesvm_jit import NesvmError, path, solve, train
+from nesvm_jit import NesvmError
 from nesvm_jit.checkpoint.form import MismatchError, one_random_state
 from nesvm_jit.checkpoint.snapshot import read_snapshot, write_snapshot
+
+from .endings import path, solve, train
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 5))

@@ -25,6 +25,7 @@ TAKES = {
     **{"model": one_of(MODELS), "kernel": one_of(KERNELS)},
     **{"degree": "INTEGER", "coef0": "FLOAT", "cache_mb": "FLOAT", "approx": "[nystroem]"},
     **{"landmarks": "M", "gamma": "FLOAT|SCALE", "C": "FLOAT", "liblinear_bias": "FLOAT"},
+    "polish": "S",
     **{"weights": "LABEL WEIGHT", "multiclass": "[ovo|ovr]", "probability": "INTEGER RANGE"},
     **{"solver": one_of(SOLVERS), "tol": "FLOAT", "mu": "FLOAT"},
     **{"mu_start": "FLOAT", "mu_end": "FLOAT", "epsilon": "FLOAT", "lipschitz": "[paper|tight]"},
@@ -38,6 +39,7 @@ TAKES = {
 }
 FLAGS = {
     *("bias", "resume", "float32", "stream", "strict", "quiet", "as_json", "fresh"),
+    *("certified", "exact"),
     "scores",
 }
 SHOWN = {
@@ -79,6 +81,7 @@ def test_every_option_says_what_it_takes_what_it_does_and_its_default(name):
         if not option.is_flag:
             assert option.make_metavar(ctx) == TAKES[option.name], option.name
         shown = option.name in SHOWN or (name == "path" and option.name == "folds")
+        shown = shown and not (name == "certify" and option.name == "C")  # else that of the model
         assert bool(option.show_default) == shown, option.name
         assert option.hidden == (option.name == "liblinear_bias")
         assert option.multiple == (option.name == "weights")
@@ -142,6 +145,7 @@ def test_arguments_are_required_where_they_must_be():
         "predict": [("test_file", True, 1), ("model_file", True, 1), ("output_file", True, 1)],
         "path": [("training_file", True, 1)],
         "info": [("model_file", True, 1)],
+        "certify": [("model_file", True, 1), ("data_file", True, 1)],
         "convert": [("text_file", True, -1), ("binary_dir", True, 1)],
         "warmup": [],
         "completion": [("shell", True, 1)],

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, load_model, read_libsvm, solve, train
+from nesvm_jit import InputError, load_model, read_libsvm
 from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.machine.proven import _decided
 from nesvm_jit.problems.labels import bias_range, radius_of
@@ -12,6 +12,7 @@ from scipy.sparse import csr_matrix
 
 from .commands import data_file, done, libsvm_text, refused
 from .data import half_space
+from .endings import solve, train
 from .test_certify import three_classes
 
 

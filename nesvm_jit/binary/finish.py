@@ -15,6 +15,7 @@ from ..problems.kernel import KernelProblem
 from ..problems.labels import bias_range, radius_of
 from ..problems.linear import LinearProblem
 from ..problems.rounding import TINY, growth, norm_above
+from ..problems.shard import Shard
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import CUT_SHORT, PAPERS, Settings
 from ..solvers import newton
@@ -189,10 +190,10 @@ def settle_linear(
 def _linear_bias_range(
     problem: LinearProblem, run: Run, w: np.ndarray, b: float, margins: np.ndarray
 ) -> tuple[float, float] | None:
-    """Where every optimal b is, if there is a free one, of rows in memory: w* is in a ball about w
-    where the penalty is ½‖w‖²."""
+    """Where every optimal b is, if there is a free one, of rows of this process: w* is in a ball
+    about w where the penalty is ½‖w‖²."""
     shard = problem.shard
-    if not problem.bias or not shard.data.resident or problem.model.smoothed_penalty:
+    if not problem.bias or not isinstance(shard, Shard) or problem.model.smoothed_penalty:
         return None
     norms, rows = shard.row_norms(), shard.rows
     off = radius_of(run.objective, run.dual) * norms

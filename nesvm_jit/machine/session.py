@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -127,9 +128,14 @@ def _recalled(known: Any, shape: tuple[int | None, int | None]) -> Solved:
         status=one_of(*STATUSES),
         **dict.fromkeys(("solver", "why", "model"), text),
         history=table(column),
+        bias_range=optional(sequence(number, number)),
     )
     fields(solution=solution, sigmoid=optional(sequence(number, number)), seconds=duration)(known)
     if (known["solution"]["w"] is None) == (known["solution"]["beta"] is None):
         raise MismatchError("either w or beta is required")
     sigmoid = known["sigmoid"] and tuple(known["sigmoid"])
-    return Solved(Solution(**known["solution"]), sigmoid, known["seconds"])
+    found = Solution(**known["solution"])
+    if found.bias_range is not None:
+        lower, upper = found.bias_range
+        found = replace(found, bias_range=(lower, upper))
+    return Solved(found, sigmoid, known["seconds"])

@@ -27,7 +27,7 @@ NO_DESCENT = 1e-15  # share of F_μ: a slope that is smaller is made by rounding
 PATIENCE = 200  # iterations without a smaller gap, after which rounding leaves nothing to gain
 LINE_ROUNDS = 60  # slopes that a line search takes at most: a bracket is halved to rounding by then
 LINE_EXACT = 1e-4  # share of the slope at the start that a line search may leave
-LINE_WHOLE = 0.2  # share that a whole step may leave, beyond which F falls on: more costs rounds
+LINE_WHOLE = 0.1  # share that a whole step may leave, beyond which F falls on: more costs rounds
 # Slopes after which a step that is still too long shrinks by more than a half: where H is singular
 # but for its ridge, a direction may be 1e19 times as long as the step.
 LINE_HALVINGS, LINE_SHRINK = 10, 1e-3
