@@ -128,7 +128,8 @@ def test_scores_are_those_of_machines_trained_without_the_fold(model, bias):
             m = train(X[inside], y[inside], C=C, **asked)
             expected = all_scores(y[out], m.scores(X[out]), m.classes, "ovr")
             got = {name: found.table[name][0, i, k] for name in SCORES}
-            assert got == pytest.approx(expected, abs=1e-3)
+            anything = not m.record.weights.any()  # with w = 0 every b from −1 to 1 is optimal
+            assert got == pytest.approx(expected, abs=1e-3) or (anything and model == "lpsvm")
             assert found.table["gap"][0, i, k] <= 1e-8
             value = m.problems[0]["objective"]
             assert found.table["objective"][0, i, k] == pytest.approx(value, rel=2e-8)
