@@ -129,8 +129,8 @@ def test_steps_go_beyond_the_whole_one():
     assert t == approx(1.26)
 
 
-def test_a_whole_step_may_leave_a_fifth_of_the_slope():
-    assert search(lambda t: (t - 1.24) / 1.24, lambda t: 1 / 1.24) == ([1.0], 1.0)
+def test_a_whole_step_may_leave_a_tenth_of_the_slope():
+    assert search(lambda t: (t - 1.1) / 1.1, lambda t: 1 / 1.1) == ([1.0], 1.0)
 
 
 def test_steps_grow_by_a_hundred_at_most_while_no_end_is_in_sight():
