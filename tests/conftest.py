@@ -22,10 +22,13 @@ settings.load_profile("default")
 
 
 @pytest.fixture(autouse=True)
-def _ctrl_c():
-    """Every test finds Ctrl-C as Python sets it up: shells start programs in the background without
-    it, and commands that ran before may have kept it."""
+def _signals():
+    """Every test finds Ctrl-C and the end of a terminal as Python sets them up: shells start
+    programs in the background without the one, `nohup` without the other, and commands that ran
+    before may have kept them."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    if hasattr(signal, "SIGHUP"):
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 # What is compiled in `make test`; the other types and threads, seconds of compiling each, wait for

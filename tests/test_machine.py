@@ -353,7 +353,7 @@ def test_interrupted_machines_are_the_best_so_far(multiclass, threads):
     train(X, y, **{**hard, "max_iter": 2})
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    m = train(X, y, max_iter=10**7, **hard)
+    m = train(X, y, max_iter=10**7, time_limit=60.0, **hard)
     assert {p["status"] for p in m.problems} == {"interrupted"}
     for number, (rows, sign) in enumerate(binary_problems(y, m.classes, multiclass)):
         c = np.full(len(rows), 1e4)

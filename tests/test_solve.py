@@ -354,7 +354,8 @@ def test_interrupted_runs_return_the_best_point():
     solve(X, y, max_iter=2)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
-    s = solve(X, y, C=1e4, tol=0, max_iter=10**7, mu_end=1e-12, solver="homotopy")
+    hard = {"C": 1e4, "tol": 0, "solver": "homotopy", "mu_end": 1e-12}
+    s = solve(X, y, max_iter=10**7, time_limit=60.0, **hard)
     assert s.status == "interrupted"
     assert s.objective == pytest.approx(objective("csvm", X, y, costs(y, 1e4), s.w, s.b))
     assert 0 < s.dual_objective <= s.objective
