@@ -193,7 +193,8 @@ def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
     if shard.model.smoothed_penalty:
         penalty = above(float(np.abs(w).sum()), len(w))
     else:
-        penalty = above(0.5 * norm_above(w) ** 2, 2) + TINY
+        size = norm_above(w)
+        penalty = above(0.5 * size * size, 2) + TINY  # ** would raise where it overflows
     return up(penalty + loss)
 
 

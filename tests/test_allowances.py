@@ -1,0 +1,533 @@
+"""Every allowance for rounding is the one that docs/certificate.md derives: with a coarse unit of
+rounding in place of 2⁻⁵³, none of them is lost in the roundings of the test itself."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from nesvm_jit.kernels.gram import BLAS, DIFFERENCES, RBF, Spec
+from nesvm_jit.kernels.loss import HINGE, SQUARE, RowData
+from nesvm_jit.numerics import exact_sums
+from nesvm_jit.numerics.exact_sums import Sums
+from nesvm_jit.problems import rounding, settling
+from nesvm_jit.problems.rounding import EntryError
+from nesvm_jit.problems.settling import Columns, Spread
+
+U, T = 2.0**-20, 2.0**-17  # in place of 2⁻⁵³ and 2⁻¹⁰⁷⁴
+NEAR = 1e-13
+
+Y = np.array([1.0, -1.0, 1.0, -1.0])
+ROWS = RowData(Y, np.array([2.0, 0.5, 1.0, 0.0]), np.array([3.0, 1.5, 2.0, 1.0]))
+X = np.array([[1.0, 2.0, 0.5], [-0.5, 1.0, 1.0], [2.0, -1.0, 0.25], [1.0, 1.0, -3.0]])
+
+
+@pytest.fixture
+def coarse(monkeypatch):
+    for module in (rounding, settling):
+        monkeypatch.setattr(module, "UNIT", U)
+        monkeypatch.setattr(module, "TINY", T)
+
+
+def g(k):
+    return 1.000001 * U * k
+
+
+def a(x, k):
+    return x * (1.0 + g(k + 4))
+
+
+def norm(v):
+    """What norm_above makes of a vector whose largest entry is in [½, 1)."""
+    return a(np.sqrt(a(v @ v, len(v)) + len(v) * T), 1)
+
+
+class Block:
+    """Rows of one block, as a shard has them."""
+
+    def __init__(self, loss=HINGE, smoothed=False, bias=False, cells=12):
+        self.model = SimpleNamespace(loss=loss, smoothed_penalty=smoothed)
+        self.bias, self.X = bias, X
+        self.facts = SimpleNamespace(rows=4, depth=2)
+        self.data = SimpleNamespace(size=SimpleNamespace(cells=cells))
+        self.sharp = 0  # sums that were made nearly exactly
+
+    def map(self, function, vectors, numbers=()):
+        return function(ROWS, *vectors, *numbers)
+
+    def reduce(self, function, vectors, numbers=()):
+        return self.map(function, vectors, numbers)
+
+    def collect(self, vector):
+        return vector
+
+    deal = collect
+
+    def row_norms(self):
+        return np.linalg.norm(X, axis=1)
+
+    def row_cells(self):
+        return np.array([3, 2, 3, 1])
+
+    def margins_at(self, w, b):
+        return X @ w + b
+
+    def dual_weights(self, alpha):
+        return X.T @ (alpha * Y)
+
+    def column_products(self, signed):
+        self.sharp += 1
+        return exact_sums.column_products(X, signed)
+
+    def reduce_products(self, function, w, vectors, numbers):
+        self.sharp += 1
+        return function(ROWS, exact_sums.row_products(X, w), *vectors, *numbers)
+
+
+# ---------------------------------------------------------------- formulas of rounding
+
+
+def test_gamma_of_k_is_k_units_and_a_millionth():
+    assert rounding.growth(3) == pytest.approx(3.000003 * 2.0**-53, rel=1e-15)
+    assert rounding.UNIT == 2.0**-53
+    assert rounding.TINY == 2.0**-1074 == 5e-324
+    assert (exact_sums.UNIT, exact_sums.TINY) == (rounding.UNIT, rounding.TINY)
+
+
+def test_a_bound_is_raised_by_its_roundings_and_four_more(coarse):
+    assert rounding.above(3.0, 5) == pytest.approx(3.0 + 27.0 * 1.000001 * U, rel=NEAR)
+
+
+def test_a_norm_is_raised_by_its_roundings(coarse):
+    assert rounding.norm_above(np.array([3.0, -4.0])) == pytest.approx(
+        8.0 * norm(np.array([0.375, -0.5])), rel=NEAR
+    )
+    assert rounding.norm_above(np.array([0.0, np.inf])) == np.inf
+    assert rounding.norm_above(np.array([])) == 0.0
+    assert rounding.norm_above(np.array([0.0, 0.0])) == 0.0
+
+
+def test_the_norm_of_one_entry_is_the_next_number_above_at_least():
+    assert rounding.norm_above(np.array([1.0])) > 1.0
+    assert rounding.norm_above(np.array([1.0])) == np.nextafter(
+        np.ldexp(rounding.above(np.sqrt(rounding.above(0.25, 1)), 1), 1), np.inf
+    )
+
+
+def test_sums_and_norms_of_rows_are_raised(coarse):
+    assert rounding.sum_above(np.array([1.0, 2.0, 4.0])) == pytest.approx(a(7.0, 3), rel=NEAR)
+    found = rounding.row_norms_above(np.array([0.0, 3.0]), np.array([9, 4]))
+    assert found[0] == 3.0 * 2.0**-537
+    assert found[1] == pytest.approx(a(3.0, 4.0), rel=NEAR)
+
+
+@pytest.mark.parametrize(
+    ("beta", "expected"),
+    [
+        ([1.0, 1.0, 1.0], [0.0, 0.0, 0.0]),
+        ([1.0, 1.0, 1.0, -0.5], [0.0, 0.0, 0.5, -0.5]),
+        ([-1.0, 0.5, -1.0, -1.0], [0.0, 0.5, 0.0, -0.5]),
+        ([1.0, -0.25], [0.25, -0.25]),
+        ([0.5, -3.0, -2.0], [0.5, 0.0, -0.5]),
+        ([5e-324, -5e-324], [5e-324, -5e-324]),
+        ([0.25, 2.0, -2.0, 0.0], [0.25, 1.75, -2.0, 0.0]),
+    ],
+)
+def test_the_heavier_sign_gives_what_is_left_over(beta, expected):
+    np.testing.assert_array_equal(rounding.on_grid(np.array(beta)), expected)
+
+
+def test_the_grid_has_fifty_bits_below_the_sum_of_sizes():
+    q = 2.0**-49  # Σ|β| is in [1, 2)
+    beta = np.array([0.5 + 2.75 * q, -0.5 - 3.5 * q, 0.25 + 0.5 * q, -0.25 - 1.25 * q])
+    found = rounding.on_grid(beta)
+    # towards zero: 0.5 + 2q, −0.5 − 3q, 0.25, −0.25 − q; the largest negative one gives 2q
+    np.testing.assert_array_equal(found, [0.5 + 2 * q, -0.5 - q, 0.25, -0.25 - q])
+
+
+def test_errors_of_entries_of_some_rows_are_theirs():
+    entries = EntryError(0.5, np.array([1.0, 2.0, 3.0]), np.array([0.1, 0.2, 0.3]))
+    part = entries.take(np.array([2, 0]))
+    assert part.epsilon == 0.5
+    np.testing.assert_array_equal(part.roots, [3.0, 1.0])
+    np.testing.assert_array_equal(part.shift, [0.3, 0.1])
+
+
+def test_entries_that_are_given_are_bounded_by_the_diagonal(coarse):
+    found = rounding.given_entries(np.array([3.0, -2.0, 0.0]), np.array([1.0, 1.0, 0.25]))
+    assert found.epsilon == 0.0
+    np.testing.assert_allclose(found.roots, [a(2.0, 4), 0.0, a(0.5, 4)], rtol=NEAR)
+    np.testing.assert_array_equal(found.shift, [1.0, 1.0, 0.25])
+
+
+@pytest.mark.parametrize("unit", [1.0, 4.0])
+def test_entries_of_polynomials_are_off_by_the_share_that_is_derived(coarse, unit):
+    spec = Spec(RBF + 1, 0.5, 1.5, 3)
+    norms = np.array([1.0, 2.0])
+    found = rounding.kernel_entries(spec, BLAS, norms, 10, 7.0, unit * U)
+    assert found.epsilon == pytest.approx(g(3 * 18 * unit), rel=NEAR)
+    base = a(0.5 * norms**2 + 1.5, 4)
+    np.testing.assert_allclose(found.roots, a(base**1.5, 14), rtol=NEAR)
+    assert not found.shift.any()
+    assert len(found.shift) == 2
+
+
+@pytest.mark.parametrize(("unit", "least"), [(1.0, 4e-308), (4.0, 2e-38)])
+@pytest.mark.parametrize("how", [DIFFERENCES, BLAS])
+def test_entries_of_rbf_are_off_by_the_share_that_is_derived(coarse, how, unit, least):
+    spec = Spec(RBF, 0.5, 0.0, 3)
+    found = rounding.kernel_entries(spec, how, np.ones(3), 10, 7.0, unit * U)
+    share = g(18 * unit) if how == DIFFERENCES else np.expm1(g(104 * unit) * 7.0)
+    assert found.epsilon == pytest.approx(a(share + g(8 * unit), 8) + least, rel=NEAR)
+    np.testing.assert_array_equal(found.roots, np.ones(3))
+    np.testing.assert_array_equal(found.shift, np.zeros(3))
+
+
+@pytest.mark.parametrize(("unit", "least"), [(1.0, 4e-308), (4.0, 2e-38)])
+def test_an_exponential_that_is_taken_as_zero_is_allowed_for(monkeypatch, unit, least):
+    monkeypatch.setattr(rounding, "UNIT", 0.0)
+    monkeypatch.setattr(rounding, "growth", lambda k: 0.0)
+    eps = 0.0 if unit == 1.0 else 1.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = rounding.kernel_entries(
+            Spec(RBF, 0.5, 0.0, 3), DIFFERENCES, np.ones(1), 1, 0.0, np.float64(eps)
+        )
+    assert found.epsilon == least
+
+
+# ---------------------------------------------------------------- P of a linear machine
+
+
+def test_losses_of_residuals_are_raised_by_their_errors(coarse):
+    r, off = np.array([0.5, -0.25, -0.125, 3.0]), np.array([0.01, 0.02, 0.5, 1.0])
+    found = settling.loss_of_residuals(ROWS, r, off, HINGE)
+    assert found == pytest.approx(2.0 * (0.5 + a(0.01, 2)) + (a(0.5, 2) - 0.125), rel=NEAR)
+    size = np.abs(r) + a(off, 2)
+    found = settling.loss_of_residuals(ROWS, r, off, SQUARE)
+    assert found == pytest.approx(ROWS.c @ (a(size**2, 3) + T), rel=NEAR)
+
+
+def residual_losses(f, error):
+    r = 1.0 - Y * f
+    return ROWS.c @ np.maximum(r + a(error + g(6) * (np.abs(f) + np.abs(r)), 2), 0.0)
+
+
+def test_losses_of_margins_allow_for_the_roundings_of_margin_and_residual(coarse):
+    f, off = np.array([0.5, -3.0, 0.75, 1.0]), np.array([0.01, 0.02, 0.5, 1.0])
+    found = settling.loss_above(ROWS, f, off, HINGE)
+    assert found == pytest.approx(residual_losses(f, off), rel=NEAR)
+
+
+@pytest.mark.parametrize("roots", [None, np.array([1.0, 2.0, 3.0, 4.0])])
+def test_margins_are_off_by_gamma_of_their_cells(coarse, roots):
+    f, norms, cells = np.array([0.5, 3.0, 0.7, 1.0]), np.arange(1.0, 5.0), np.array([3, 2, 3, 1])
+    more = () if roots is None else (roots,)
+    found = settling._losses(ROWS, f, norms, cells, *more, HINGE, 2.5, 1e-3)
+    error = g(cells + 5.0) * norms * 2.5 + (cells + 1) * T
+    if roots is not None:
+        error = error + a(roots * 1e-3, 3)
+    np.testing.assert_allclose(
+        found, [residual_losses(f, 0.0), residual_losses(f, error)], rtol=NEAR
+    )
+
+
+@pytest.mark.parametrize("smoothed", [False, True])
+def test_the_penalty_is_raised_and_the_losses_of_all_rows(coarse, smoothed):
+    w = np.array([0.5, -0.25])
+    found = settling._with_penalty(Block(smoothed=smoothed), w, 3.0)
+    penalty = a(0.75, 2) if smoothed else a(0.5 * norm(w) ** 2, 2) + T
+    assert found == pytest.approx(penalty + a(3.0, 4) + 4 * T, rel=NEAR)
+
+
+def test_a_sum_that_is_exact_is_moved_to_the_next_number_above(monkeypatch):
+    monkeypatch.setattr(settling, "above", lambda x, k: x)
+    monkeypatch.setattr(settling, "TINY", 0.0)
+    found = settling._with_penalty(Block(smoothed=True), np.array([0.5, -0.25]), 3.0)
+    assert found == np.nextafter(3.75, 4.0)
+
+
+def test_kernel_values_are_off_by_epsilon_and_the_roots_of_both_rows(coarse):
+    columns = Columns(EntryError(1e-3, np.array([1.0, 2.0, 3.0]), np.zeros(3)), np.array([2.0, 4]))
+    beta = np.array([-1.0, 0.5])
+    total = a(1e-3 * a(4.0, 2), 3)
+    assert settling._kernel_sum(columns.entries, beta, columns.roots) == pytest.approx(
+        total, rel=NEAR
+    )
+    np.testing.assert_allclose(
+        settling.column_errors(columns, beta), a(np.array([1.0, 2.0, 3.0]) * total, 3), rtol=NEAR
+    )
+
+
+@pytest.mark.parametrize("columns", [None, Columns(EntryError(1e-3, Y + 2.0, Y), np.ones(3))])
+def test_the_objective_is_bounded_by_margins_as_they_are_and_from_above(coarse, columns):
+    w = np.array([0.5, -0.25, 0.125])
+    f = X @ w
+    cells, size = np.array([3, 2, 3, 1]), norm(w)
+    error = g(cells + 5.0) * np.linalg.norm(X, axis=1) * size + (cells + 1) * T
+    if columns is not None:
+        error = error + a((Y + 2.0) * a(1e-3 * a(0.875, 3), 3), 3)
+    found = settling.objective_bounds(Block(), w, f, columns)
+    penalty = a(0.5 * size**2, 2) + T
+    for value, off in zip(found, (0.0, error), strict=True):
+        assert value == pytest.approx(penalty + a(residual_losses(f, off), 4) + 4 * T, rel=NEAR)
+
+
+@pytest.mark.parametrize("roots", [None, np.array([1.0, 2.0, 3.0, 4.0])])
+def test_residuals_of_sharp_sums_are_off_by_their_own_errors(coarse, roots):
+    sums = Sums(np.array([0.5, 2.0, -1.0, 3.0]), 1e-3 * Y, np.array([1e-3, 2e-3, 3e-3, 0.0]))
+    more = () if roots is None else (roots,)
+    found = settling._sharp_losses(ROWS, sums, *more, -0.25, 1e-4, HINGE)
+    r = 1.0 - Y * (sums.high + sums.low - 0.25)
+    error = 2.0 * sums.error + g(4) * np.abs(r) + g(8) * U * 1.25 + g(8) * np.abs(sums.low)
+    if roots is not None:
+        error += a(roots * 1e-4, 3)
+    assert found == pytest.approx(ROWS.c @ np.maximum(r + a(error, 2), 0.0), rel=1e-12)
+
+
+def test_what_is_lost_of_a_sharp_residual_is_added_again():
+    high = np.array([1.0 + 2.0**-40, -1.0, 1.0, 1.0])
+    sums = Sums(high, np.zeros(4), np.zeros(4))
+    # 1 − (1 + 2⁻⁴⁰ + 2⁻⁶⁰) = −2⁻⁴⁰ − 2⁻⁶⁰ of the first row, and the like of the others
+    square = settling._sharp_losses(ROWS, sums, 2.0**-60, 0.0, SQUARE)
+    true = 2.0 * (2.0**-40 + 2.0**-60) ** 2 + 1.5 * 2.0**-120
+    assert true <= square <= true * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("columns", [None, Columns(EntryError(1e-3, Y + 2.0, Y), np.ones(3))])
+def test_a_sharp_objective_has_the_same_penalty_and_columns(coarse, columns):
+    w, b = np.array([0.5, -0.25, 0.125]), 0.25
+    found = settling._sharp_objective(Block(), w, b, columns)
+    r = 1.0 - Y * (X @ w + b)
+    error = g(4) * np.abs(r) + g(8) * U * 1.25
+    if columns is not None:
+        error = error + a((Y + 2.0) * a(1e-3 * a(0.875, 3), 3), 3)
+    loss = ROWS.c @ np.maximum(r + a(error, 2), 0.0)
+    penalty = a(0.5 * norm(w) ** 2, 2) + T
+    assert found == pytest.approx(penalty + a(loss, 4) + 4 * T, rel=1e-12)
+
+
+# ---------------------------------------------------------------- D of a linear machine
+
+
+def test_the_spread_of_a_dual_point_counts_its_entries_alone():
+    found = settling.spread_of(
+        ROWS, np.array([1.0, -0.5, 0.0, 0.0]), np.array([2.0, 4.0, 8.0, 1.0])
+    )
+    # ‖x‖_∞ is at most s, and at most ‖x‖
+    expected = (2.0, 0.5, 1.5, 1.0 / 8.0 + 0.25 / 2.0, 2.0 + 2.0, 2.0 + 0.5 * 1.5)
+    np.testing.assert_allclose(found, expected, rtol=NEAR)
+
+
+SPREAD = Spread(3.0, 5.0, 7.0, 0.5, 11.0, 2.0)
+
+
+def test_a_total_is_lowered_unless_it_is_on_the_grid(coarse):
+    assert settling._total_below(SPREAD, True) == 5.0
+    assert settling._total_below(SPREAD, False) == pytest.approx(5.0 - g(9) * 7.0, rel=NEAR)
+    assert settling._total_below(SPREAD._replace(entries=0.0, total=0.0), False) == 0.0
+
+
+def test_a_total_is_moved_to_the_next_number_below(monkeypatch):
+    monkeypatch.setattr(settling, "growth", lambda k: 0.0)
+    assert settling._total_below(SPREAD, False) == np.nextafter(5.0, 0.0)
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_the_dual_value_is_lowered_by_all_its_sums(coarse, exact):
+    total = 5.0 if exact else 5.0 - g(9) * 7.0
+    found = settling.value_below(SPREAD, exact, HINGE, 1.5)
+    assert found == pytest.approx(total - 1.5, rel=NEAR)
+    found = settling.value_below(SPREAD, exact, SQUARE, 1.5)
+    assert found == pytest.approx(total - a(0.5, 7) - 3.0 * T * 8.0 - 1.5, rel=NEAR)
+
+
+def test_half_a_square_is_raised_before_it_is_subtracted(coarse):
+    found = settling._half_square_below(SPREAD, True, HINGE, 2.0)
+    assert found == pytest.approx(5.0 - a(2.0, 2) - T, rel=NEAR)
+    nothing = Spread(*[0.0] * 6)
+    assert settling._half_square_below(nothing, True, HINGE, 2.0) == 0.0
+    assert settling.value_below(SPREAD, True, HINGE, 1.5) == np.nextafter(
+        5.0 - np.nextafter(1.5, 2.0), 0.0
+    )
+
+
+@pytest.mark.parametrize("smoothed", [False, True])
+def test_plain_sums_do_where_their_rounding_is_not_felt(coarse, smoothed):
+    block, alpha = Block(smoothed=smoothed), np.array([1.0, 0.25, 0.5, 0.0])
+    v = X.T @ (alpha * Y)
+    reach = 2.0 if smoothed else 11.0
+    off = [g(k + 6.0) * reach + 3.0 * T for k in (3.0, 2.0)]  # one after the other, by chunks
+    felt = [e * 5.0 if smoothed else e * (rounding.norm_above(v) + e) for e in off]
+    for k in (0, 1):
+        found = settling._weights_and_error(block, alpha, SPREAD, felt[k])
+        np.testing.assert_array_equal(found[0], v)
+        assert found[1] == pytest.approx(off[k], rel=NEAR)
+        assert block.sharp == 0
+    found = settling._weights_and_error(block, alpha, SPREAD, felt[1] * (1 - 1e-9))
+    np.testing.assert_allclose(found[0], v, rtol=1e-15)
+    np.testing.assert_allclose(found[1], g(4.0) * np.abs(v), rtol=1e-9)
+    assert block.sharp == 1
+
+
+def test_sharp_sums_are_off_by_twice_their_error_and_four_roundings(coarse):
+    block = Block()
+    high, low, off = np.array([1.0, -2.0]), np.array([0.25, 0.5]), np.array([1e-3, 1e-2])
+    block.column_products = lambda signed: Sums(high, low, off)
+    weights, error = settling._weights_and_error(block, np.zeros(4), SPREAD, 0.0)
+    np.testing.assert_array_equal(weights, [1.25, -1.5])
+    np.testing.assert_allclose(error, g(4.0) * np.array([1.25, 1.5]) + 2.0 * off, rtol=NEAR)
+    block.column_products = lambda signed: Sums(np.array([1.0, np.inf]), low, off)
+    weights, error = settling._weights_and_error(block, np.zeros(4), SPREAD, 0.0)
+    assert not weights.any()  # what overflows is left
+    assert error == pytest.approx(g(8.0) * 11.0 + 3.0 * T, rel=NEAR)
+
+
+@pytest.mark.parametrize(("cells", "sharp"), [(1 << 22, 1), ((1 << 22) + 1, 0)])
+def test_large_data_have_no_sharp_sums(cells, sharp):
+    block = Block(cells=cells)
+    settling._weights_and_error(block, np.ones(4), SPREAD, 0.0)
+    assert block.sharp == sharp
+    settling.settle_objective(block, np.full(3, 0.3), 0.1, 0.0)
+    assert block.sharp == 2 * sharp
+
+
+@pytest.mark.parametrize(
+    ("cells", "tol", "share"),
+    [
+        (1 << 16, 1.0, 2e-10),
+        ((1 << 16) + 1, 1.0, 1e-8),
+        ((1 << 16) + 1, 1e-7, 1e-9),
+        (10, 1e-9, 1e-11),
+    ],
+)
+def test_rounding_is_felt_by_the_size_of_data_and_the_tolerance(cells, tol, share):
+    assert settling._felt(Block(cells=cells), 3.0, tol) == pytest.approx(3.0 * share, rel=NEAR)
+
+
+def test_the_dual_value_allows_for_the_error_of_its_sum(coarse):
+    block, weights = Block(), np.array([0.5, -0.25])
+    alpha = np.array([1.0, 0.25, 0.5, 0.0])
+    found = settling.dual_below(block, alpha, SPREAD, weights, 0.125)
+    half = a(0.5 * (norm(weights) + 0.125 + 2 * T + T) ** 2, 2) + T
+    assert found.value == pytest.approx(5.0 - g(9) * 7.0 - half, rel=NEAR)
+    assert found.alpha is alpha
+    off = np.array([0.5, 0.125])
+    found = settling.dual_below(block, alpha, SPREAD, weights, off)
+    half = a(0.5 * (norm(weights) + norm(off) + T) ** 2, 2) + T
+    assert found.value == pytest.approx(5.0 - g(9) * 7.0 - half, rel=NEAR)
+    assert settling.dual_below(block, alpha, SPREAD, weights, np.nan).value == -np.inf
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_point_of_an_lp_that_is_feasible_stays(coarse, bias):
+    block, alpha = Block(smoothed=True, bias=bias), np.array([1.0, 0.25, 0.5, 0.0])
+    just = 1.0 / (1.0 + g(8)) - 0.125  # h = 1 but for rounding
+    found = settling.dual_below(block, alpha, SPREAD, np.array([0.5, -just + 1e-12]), 0.125)
+    assert found.alpha is alpha
+    assert found.value == pytest.approx(5.0 - (0.0 if bias else g(9) * 7.0), rel=NEAR)
+    found = settling.dual_below(block, alpha, SPREAD, np.array([0.5, -just - 1e-12]), 0.125)
+    assert found.alpha is not alpha
+
+
+def test_a_point_of_an_lp_is_shrunk_by_its_largest_column(coarse, monkeypatch):
+    block, alpha = Block(smoothed=True), np.array([1.0, 0.25, 0.5, 0.0])
+    shrunk = []
+    monkeypatch.setattr(settling, "_shrunk", lambda *given: shrunk.append(given) or given[1] / 4)
+    entries = EntryError(1e-3, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4))
+    columns = Columns(entries, np.array([2.0, 1.0, 3.0]))
+    weights, off = np.array([0.5, -3.0, 2.0]), np.array([0.1, 0.2, 0.3])
+    found = settling.dual_below(block, alpha, SPREAD, weights, off, columns)
+    most = np.abs(weights) + off + columns.roots * a(1e-3 * a(3.0, 4), 3)
+    assert shrunk[0][2] == pytest.approx(a(most.max(), 4), rel=NEAR)
+    assert shrunk[0][3] is columns
+    np.testing.assert_array_equal(found.alpha, alpha / 4)
+    assert found.value == pytest.approx(1.75 / 4 - g(9) * 1.75 / 4, rel=NEAR)
+
+
+def test_tops_are_the_smaller_of_two_bounds_and_the_error_of_kernel_values(coarse):
+    norms = np.array([2.0, 4.0, 1.0, 0.5])
+    np.testing.assert_array_equal(settling._tops(ROWS, norms), [2.0, 1.5, 1.0, 0.5])
+    found = settling._tops(ROWS, norms, np.array([1.0, 2.0, 3.0, 4.0]), 0.01)
+    expected = a(np.array([2.0, 1.5, 1.0, 0.5]) + 0.01 * np.arange(1.0, 5.0), 4)
+    np.testing.assert_allclose(found, expected, rtol=NEAR)
+
+
+def test_what_a_point_was_moved_by_is_raised(coarse):
+    alpha, smaller, tops = np.array([1.0, 2, 0, 4]), np.array([0.5, 0.5, 0, 2.0]), np.arange(1.0, 5)
+    found = settling._moved_by(ROWS, smaller, alpha, tops, 0.5)
+    moved = np.array([0.0, 0.5, 0.0, 0.0]) + g(4) * (0.5 * alpha + smaller) + 2 * T
+    assert found == pytest.approx(moved @ tops, rel=NEAR)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("kernel", [False, True])
+def test_a_point_is_shrunk_until_it_is_feasible(bias, kernel):
+    block, alpha = Block(smoothed=True, bias=bias), np.array([1.0, 1.25, 0.25, 0.0])
+    columns = Columns(EntryError(1e-3, np.ones(4), np.zeros(4)), np.ones(3)) if kernel else None
+    found = settling._shrunk(block, alpha, 3.0, columns)
+    np.testing.assert_allclose(found, alpha / 3.0, rtol=1e-13)
+    assert (found < alpha / 3.0)[:3].all()
+    assert (found >= alpha / 3.0 * (1 - 2.0**-46)).all()
+
+
+def test_a_point_that_cannot_be_made_feasible_is_zero(monkeypatch):
+    tried = []
+    monkeypatch.setattr(settling, "_moved_by", lambda *given: tried.append(given[-1]) or 9.0)
+    found = settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
+    np.testing.assert_array_equal(found, np.zeros(4))
+    assert len(tried) == 8
+    # t is divided by what is reached, th + 9, and made a little smaller
+    assert tried[1] == pytest.approx(tried[0] / 10.0, rel=NEAR)
+    assert tried[1] < tried[0] / 10.0
+
+
+def test_errors_of_kernel_values_are_part_of_what_a_point_is_moved_by(coarse, monkeypatch):
+    seen = []
+    monkeypatch.setattr(settling, "_moved_by", lambda *given: seen.append(given) or 0.0)
+    entries = EntryError(1e-3, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4))
+    settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, Columns(entries, np.array([5.0, 7.0])))
+    norms = np.linalg.norm(X, axis=1)
+    expected = a(np.minimum(norms, ROWS.s) + entries.roots * a(1e-3 * 7.0, 2), 4)
+    np.testing.assert_allclose(seen[0][3], expected, rtol=NEAR)
+
+
+def test_what_is_reached_is_raised(coarse, monkeypatch):
+    tried = []
+    monkeypatch.setattr(settling, "_moved_by", lambda *given: tried.append(given[-1]) or 0.5)
+    settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
+    reached = a(2.0 * tried[0], 4) + a(0.5, 12)
+    assert tried[1] == pytest.approx(tried[0] / reached, rel=1e-12)
+
+
+# ---------------------------------------------------------------- both together
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_settled_points_are_in_their_box_and_balanced(bias):
+    alpha = np.array([3.0, -1.0, 0.5, 1.0])
+    found = settling.settle_dual(Block(bias=bias), alpha, np.inf)
+    expected = [0.0, 0.0, 0.0, 0.0] if bias else [2.0, 0.0, 0.5, 0.0]
+    np.testing.assert_array_equal(found.alpha, expected)
+    found = settling.settle_dual(Block(SQUARE, bias=bias), np.array([3.0, 2.0, -1.0, 1.0]), np.inf)
+    np.testing.assert_array_equal(found.alpha, [3.0, 2.0, -1.0, 0.0])
+
+
+def test_what_is_not_a_number_proves_nothing():
+    w = np.array([1e308, 1e308, -1e308])
+    objective, _ = settling.settle_objective(Block(SQUARE), w, np.inf, 1e-3)
+    assert objective == np.inf
+    found = settling.settle_dual(Block(SQUARE), np.full(4, 1e308), 0.0)
+    assert found.value == -np.inf
+
+
+@pytest.mark.parametrize(("tol", "sharp"), [(1e-3, 0), (1e-13, 1)])
+def test_sums_are_sharp_where_rounding_is_felt_beside_the_tolerance(tol, sharp):
+    block, w = Block(), np.array([0.5, -0.25, 0.125])
+    settling.settle_objective(block, w, 0.1, tol)
+    assert block.sharp == sharp
+    settled = settling.settle_linear(block, w, 0.1, np.array([1.0, 0.5, 0.25, 0.0]), tol)
+    assert block.sharp == 3 * sharp  # P again, and the sum of D
+    np.testing.assert_allclose(settled.margins, X @ w + 0.1, rtol=1e-15)
+    P = 0.5 * w @ w + ROWS.c @ np.maximum(1.0 - Y * (X @ w + 0.1), 0.0)
+    assert settled.objective == pytest.approx(P, rel=1e-13)
+    v = X.T @ (np.array([1.0, 0.5, 0.25, 0.0]) * Y)
+    assert settled.dual.value == pytest.approx(1.75 - 0.5 * v @ v, rel=1e-13)
