@@ -1,6 +1,7 @@
 """Every allowance for rounding is the one that docs/certificate.md derives: with a coarse unit of
 rounding in place of 2⁻⁵³, none of them is lost in the roundings of the test itself."""
 
+from fractions import Fraction
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,7 +10,7 @@ from nesvm_jit.kernels.gram import BLAS, DIFFERENCES, RBF, Spec
 from nesvm_jit.kernels.loss import HINGE, SQUARE, RowData
 from nesvm_jit.numerics import exact_sums
 from nesvm_jit.numerics.exact_sums import Sums
-from nesvm_jit.problems import rounding, settling
+from nesvm_jit.problems import rounding, settling, settling_kernel
 from nesvm_jit.problems.rounding import EntryError
 from nesvm_jit.problems.settling import Columns, Spread
 
@@ -23,8 +24,8 @@ X = np.array([[1.0, 2.0, 0.5], [-0.5, 1.0, 1.0], [2.0, -1.0, 0.25], [1.0, 1.0, -
 
 @pytest.fixture
 def coarse(monkeypatch):
-    for module in (rounding, settling):
-        monkeypatch.setattr(module, "UNIT", U)
+    for module in (rounding, settling, settling_kernel):
+        monkeypatch.setattr(module, "UNIT", U, raising=False)
         monkeypatch.setattr(module, "TINY", T)
 
 
@@ -129,6 +130,8 @@ def test_sums_and_norms_of_rows_are_raised(coarse):
         ([1.0, -0.25], [0.25, -0.25]),
         ([0.5, -3.0, -2.0], [0.5, 0.0, -0.5]),
         ([5e-324, -5e-324], [5e-324, -5e-324]),
+        ([0.5, -0.5], [0.5, -0.5]),
+        ([0.5, 1.0, -0.5], [0.5, 0.0, -0.5]),
         ([0.25, 2.0, -2.0, 0.0], [0.25, 1.75, -2.0, 0.0]),
     ],
 )
@@ -292,6 +295,15 @@ def test_what_is_lost_of_a_sharp_residual_is_added_again():
     assert true <= square <= true * (1 + 1e-6)
 
 
+def test_the_low_parts_of_a_sharp_residual_are_added_before_it_is_rounded(monkeypatch):
+    monkeypatch.setattr(settling, "growth", lambda k: 0.0)
+    monkeypatch.setattr(settling, "above", lambda x, k: x)
+    rows = RowData(-np.ones(1), np.ones(1), np.ones(1))
+    # 1 + 1.5 · 2⁻⁵³ is 1 + 2⁻⁵² − 2⁻⁵⁴, which the low part makes whole
+    sums = Sums(np.array([1.5 * 2.0**-53]), np.array([2.0**-54]), np.zeros(1))
+    assert settling._sharp_losses(rows, sums, 0.0, None, HINGE) == 1.0 + 2.0**-52
+
+
 @pytest.mark.parametrize("columns", [None, Columns(EntryError(1e-3, Y + 2.0, Y), np.ones(3))])
 def test_a_sharp_objective_has_the_same_penalty_and_columns(coarse, columns):
     w, b = np.array([0.5, -0.25, 0.125]), 0.25
@@ -428,6 +440,15 @@ def test_a_point_of_an_lp_that_is_feasible_stays(coarse, bias):
     assert found.alpha is not alpha
 
 
+def test_columns_may_reach_one(monkeypatch):
+    monkeypatch.setattr(settling, "above", lambda x, k: x)
+    alpha = np.array([1.0, 0.25, 0.5, 0.0])
+    found = settling.dual_below(Block(smoothed=True), alpha, SPREAD, np.array([1.0]), 0.0)
+    assert found.alpha is alpha
+    found = settling.dual_below(Block(smoothed=True), alpha, SPREAD, np.empty(0), 0.0)
+    assert found.alpha is alpha
+
+
 def test_a_point_of_an_lp_is_shrunk_by_its_largest_column(coarse, monkeypatch):
     block, alpha = Block(smoothed=True), np.array([1.0, 0.25, 0.5, 0.0])
     shrunk = []
@@ -469,6 +490,18 @@ def test_a_point_is_shrunk_until_it_is_feasible(bias, kernel):
     assert (found >= alpha / 3.0 * (1 - 2.0**-46)).all()
 
 
+def test_a_point_is_balanced_again_where_there_is_a_bias():
+    alpha = np.array([0.1, 0.7, 0.6, 0.0])
+    found = [
+        settling._shrunk(Block(smoothed=True, bias=b), alpha, 3.0, None) for b in (False, True)
+    ]
+    np.testing.assert_allclose(found[0], alpha / 3.0, rtol=1e-13)
+    assert sum(map(Fraction, (found[1] * Y).tolist())) == 0
+    alpha = np.array([0.5, 0.25, 0.0, 0.0])
+    found = settling._shrunk(Block(smoothed=True), alpha, 3.0, None)
+    np.testing.assert_allclose(found, alpha / 3.0, rtol=1e-13)
+
+
 def test_a_point_that_cannot_be_made_feasible_is_zero(monkeypatch):
     tried = []
     monkeypatch.setattr(settling, "_moved_by", lambda *given: tried.append(given[-1]) or 9.0)
@@ -484,10 +517,21 @@ def test_errors_of_kernel_values_are_part_of_what_a_point_is_moved_by(coarse, mo
     seen = []
     monkeypatch.setattr(settling, "_moved_by", lambda *given: seen.append(given) or 0.0)
     entries = EntryError(1e-3, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4))
-    settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, Columns(entries, np.array([5.0, 7.0])))
     norms = np.linalg.norm(X, axis=1)
-    expected = a(np.minimum(norms, ROWS.s) + entries.roots * a(1e-3 * 7.0, 2), 4)
-    np.testing.assert_allclose(seen[0][3], expected, rtol=NEAR)
+    for roots in ([5.0, 7.0], [0.5, 0.25], []):
+        columns = Columns(entries, np.array(roots))
+        settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, columns)
+        most = a(1e-3 * max(roots, default=0.0), 2)
+        expected = a(np.minimum(norms, ROWS.s) + entries.roots * most, 4)
+        np.testing.assert_allclose(seen[-1][3], expected, rtol=NEAR)
+
+
+def test_a_point_may_reach_one(monkeypatch):
+    tried = []
+    monkeypatch.setattr(settling, "above", lambda x, k: x)
+    monkeypatch.setattr(settling, "_moved_by", lambda *how: tried.append(how[-1]) or 2.0**-48)
+    settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
+    assert tried == [0.5 * (1.0 - 2.0**-48)]
 
 
 def test_what_is_reached_is_raised(coarse, monkeypatch):
@@ -519,6 +563,13 @@ def test_what_is_not_a_number_proves_nothing():
     assert found.value == -np.inf
 
 
+def test_what_is_exact_needs_no_sharp_sums(monkeypatch):
+    block = Block()
+    monkeypatch.setattr(settling, "objective_bounds", lambda *given: (3.0, 3.0))
+    assert settling.settle_objective(block, np.ones(3), 0.0, 0.0)[0] == 3.0
+    assert block.sharp == 0
+
+
 @pytest.mark.parametrize(("tol", "sharp"), [(1e-3, 0), (1e-13, 1)])
 def test_sums_are_sharp_where_rounding_is_felt_beside_the_tolerance(tol, sharp):
     block, w = Block(), np.array([0.5, -0.25, 0.125])
@@ -527,7 +578,201 @@ def test_sums_are_sharp_where_rounding_is_felt_beside_the_tolerance(tol, sharp):
     settled = settling.settle_linear(block, w, 0.1, np.array([1.0, 0.5, 0.25, 0.0]), tol)
     assert block.sharp == 3 * sharp  # P again, and the sum of D
     np.testing.assert_allclose(settled.margins, X @ w + 0.1, rtol=1e-15)
+    plain, best = settling.objective_bounds(block, w, X @ w + 0.1)[1], settled.objective
+    assert best == (settling._sharp_objective(block, w, 0.1, None) if sharp else plain)
+    assert best < plain or not sharp
     P = 0.5 * w @ w + ROWS.c @ np.maximum(1.0 - Y * (X @ w + 0.1), 0.0)
     assert settled.objective == pytest.approx(P, rel=1e-13)
     v = X.T @ (np.array([1.0, 0.5, 0.25, 0.0]) * Y)
     assert settled.dual.value == pytest.approx(1.75 - 0.5 * v @ v, rel=1e-13)
+
+
+# ---------------------------------------------------------------- kernels
+
+K = np.array([[2.0, 0.5, 1.0, 0.0], [0.5, 1.0, 0.25, 1.0], [1.0, 0.25, 3.0, 0.5], [0, 1, 0.5, 4]])
+ROOTS = np.array([1.5, 1.0, 2.0, 2.25])
+ENTRIES = EntryError(1e-3, ROOTS, np.array([0.01, 0.02, 0.0, 0.03]))
+
+
+class Kernel:
+    """Rows of K; with `off` what is kept of them is off by so much."""
+
+    def __init__(self, off=None):
+        self.off, self.finer = off, None if off is None else Kernel
+        self.entries = ENTRIES._replace(epsilon=1e-3 if off is None else 1e-2)
+        self.asked = []
+
+    def fine(self):
+        self.finest = Kernel()
+        return self.finest
+
+    def times(self, *vectors):
+        return np.stack([K @ v + (self.off or 0.0) for v in vectors])
+
+    def times_between(self, V, others):
+        self.asked.append(others.tolist())
+        out = np.zeros(V.shape)
+        rows = np.union1d(np.flatnonzero(V.any(axis=0)), others)
+        out[:, rows] = (V @ K)[:, rows]
+        return out
+
+
+def quadratic(entries, beta, f):
+    m, size = np.count_nonzero(beta), np.abs(beta)
+    rate = a(entries.epsilon + g(m + 8) * (1.0 + entries.epsilon), 4)
+    reach = a(size @ entries.roots, len(beta)) + m * T
+    shifted = a(entries.shift * size, 2)
+    total = beta @ f + g(m + 8) * (size @ np.abs(f)) + a(rate * reach**2, 6)
+    total += a(size @ shifted, len(beta)) + (2 * len(beta) + m) * T
+    error = a(rate * reach * entries.roots, 6) + shifted + m * T
+    return total + g(8) * abs(total), error
+
+
+@pytest.mark.parametrize("f", [K @ [1.0, -0.5, 0.0, 0.0], np.array([-9.0, 1.0, 2.0, 3.0])])
+def test_a_quadratic_form_allows_for_entries_sums_and_the_diagonal(coarse, f):
+    beta = np.array([1.0, -0.5, 0.0, 0.0])
+    found, error = settling_kernel._quadratic_above(ENTRIES, beta, f)
+    expected = quadratic(ENTRIES, beta, f)
+    assert found == pytest.approx(expected[0], rel=NEAR)
+    np.testing.assert_allclose(error, expected[1], rtol=NEAR)
+
+
+def test_a_quadratic_form_is_moved_to_the_next_number_above(monkeypatch):
+    monkeypatch.setattr(settling_kernel, "growth", lambda k: 0.0)
+    exact = EntryError(0.0, ROOTS, np.zeros(4))
+    found, _ = settling_kernel._quadratic_above(exact, np.array([1.0, 0.0, 0.0, 0.0]), 2.0 * Y)
+    assert found == np.nextafter(2.0, 3.0)
+
+
+@pytest.mark.parametrize("off", [None, 1e-3])
+def test_margins_of_a_kernel_are_off_by_the_finest_entries(coarse, off):
+    beta, f = np.array([1.0, -0.5, 0.0, 0.0]), np.array([-9.0, 1.0, 2.0, 3.0])
+    found = settling_kernel.margin_errors(Kernel(off), beta, f)
+    error = quadratic(ENTRIES, beta, f)[1]
+    np.testing.assert_allclose(found, a(error + g(16) * np.abs(f), 4), rtol=NEAR)
+
+
+def settled(coarse_rows, loss, bias, beta, alpha, known=None, b=0.25):
+    rows = Kernel(coarse_rows)
+    return rows, settling_kernel.settle_kernel(rows, ROWS, loss, bias, beta, b, alpha, known)
+
+
+def values(loss, beta, b, alpha, bias, costs=None):
+    """P and D as they are derived, of f = Kβ."""
+    f, c = K @ beta, ROWS.c if costs is None else costs
+    square, error = quadratic(ENTRIES, beta, f)
+    r = 1.0 - Y * (f + b)
+    error = error + g(6) * (np.abs(f + b) + np.abs(r))
+    if loss == HINGE:
+        losses = c @ np.maximum(r + a(error, 2), 0.0)
+    else:
+        losses = c @ (a((np.abs(r) + a(error, 2)) ** 2, 3) + T)
+    P = 0.5 * square + a(losses, 4) + 4 * T
+    signed = alpha * Y
+    spread = Spread(*settling.spread_of(ROWS, alpha, np.zeros(4)))
+    half = 0.5 * quadratic(ENTRIES, signed, K @ signed)[0]
+    return P, settling.value_below(spread, bias, loss, half)
+
+
+@pytest.mark.parametrize("loss", [HINGE, SQUARE])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("same", [False, True])
+def test_bounds_of_kernel_machines_are_those_derived(coarse, loss, bias, same):
+    alpha = np.array([0.25, 0.5, 0.25, 0.0])
+    beta = alpha * Y if same else np.array([0.5, 0.125, 0.0, -1.0])
+    _, found = settled(None, loss, bias, beta, alpha)
+    P, D = values(loss, beta, 0.25, alpha, bias)
+    assert found.objective == pytest.approx(P, rel=NEAR)
+    assert found.dual.value == pytest.approx(D, rel=NEAR)
+    np.testing.assert_array_equal(found.beta, beta)
+    np.testing.assert_array_equal(found.dual.alpha, alpha)
+    np.testing.assert_array_equal(found.f, K @ beta)
+    np.testing.assert_allclose(found.off, quadratic(ENTRIES, beta, K @ beta)[1], rtol=NEAR)
+
+
+def test_beta_goes_with_alpha_where_they_are_one_point():
+    alpha = np.array([0.5, 0.25, 0.5, 0.0])
+    _, found = settled(None, HINGE, True, alpha * Y, alpha)
+    np.testing.assert_array_equal(found.dual.alpha, [0.0, 0.25, 0.25, 0.0])
+    np.testing.assert_array_equal(found.beta, [0.0, -0.25, 0.25, 0.0])
+    _, found = settled(None, HINGE, False, alpha * Y, alpha)
+    np.testing.assert_array_equal(found.dual.alpha, alpha)
+    _, found = settled(None, HINGE, True, 2.0 * alpha * Y, alpha)
+    np.testing.assert_array_equal(found.beta, 2.0 * alpha * Y)
+    _, found = settled(None, HINGE, True, 0.0 * Y, 0.0 * Y)
+    assert found.dual.value == 0.0
+
+
+def test_a_kernel_point_that_is_not_a_number_proves_nothing():
+    _, found = settled(None, SQUARE, False, np.full(4, 1e308), np.full(4, -1e308))
+    assert (found.objective, found.dual.value) == (np.inf, -np.inf)
+
+
+BETA = np.array([0.5, 0.0, 0.0, 0.0])  # Kβ is 1, 0.25, 0.5 and 0
+
+
+def known_error(rows, terms, reach, moved, f):
+    e = rows.entries.epsilon
+    rate = e + g(terms + 8) * (1.0 + e)
+    off = a(rate * reach, 2 * terms + 16) * ROOTS + a(moved * 2.25, 4) * ROOTS
+    return off + g(8) * (1.0 + np.abs(f))
+
+
+@pytest.mark.parametrize("known", [None, settling_kernel.Sums(K @ BETA, np.inf, 3)])
+def test_rows_that_surely_have_no_loss_are_left_as_they_are(coarse, known):
+    rows = Kernel(1e-3)
+    found, data, entries, off = settling_kernel._products(
+        rows, ROWS, HINGE, BETA[None], 0.75, known
+    )
+    # margins are 1.75, 1, 1.25 and 0.75: the third is beyond doubt, the fourth costs nothing
+    f = K @ BETA + 1e-3
+    np.testing.assert_array_equal(data.c, [0.0, 0.5, 0.0, 0.0])
+    assert rows.finest.asked == [[1]]
+    np.testing.assert_array_equal(found[0], [1.0, 0.25, f[2], f[3]])
+    error = known_error(rows, 4, a(0.5 * 1.5, 4), 0.0, f + 0.75)
+    np.testing.assert_allclose(off, [0.0, 0.0, error[2], error[3]], rtol=NEAR)
+    assert entries.epsilon == 1e-3
+
+
+def test_sums_that_are_known_are_off_by_all_that_was_added_and_moved(coarse):
+    rows = Kernel(1e-3)
+    known = settling_kernel.Sums(np.array([9.0, 8.0, 7.0, 6.0]), 3.0, 5, 0.125)
+    found, _, _, off = settling_kernel._products(rows, ROWS, HINGE, BETA[None], 0.75, known)
+    np.testing.assert_array_equal(found[0], [1.0, 0.25, 7.0, 6.0])
+    error = known_error(rows, 5, 3.0, 0.125, known.f + 0.75)
+    np.testing.assert_allclose(off, [0.0, 0.0, error[2], error[3]], rtol=NEAR)
+
+
+def test_a_row_whose_margin_is_in_doubt_is_computed_afresh(coarse):
+    rows, b = Kernel(1e-3), 0.75
+    error = known_error(rows, 5, 3.0, 0.0, np.full(4, 1.25))[2]
+    for more, asked in ((1e-9, [1]), (-1e-9, [1, 2])):
+        f = np.array([1.0, 0.25, 0.5, 0.0])
+        f[2] = 1.0 + error + more - b
+        f[2] += known_error(rows, 5, 3.0, 0.0, f + b)[2] - error
+        known = settling_kernel.Sums(f, 3.0, 5)
+        settling_kernel._products(rows, ROWS, HINGE, BETA[None], b, known)
+        assert rows.finest.asked == [asked]
+
+
+def test_every_row_of_a_square_loss_is_computed_afresh(coarse):
+    rows = Kernel(1e-3)
+    known = settling_kernel.Sums(np.array([9.0, 8.0, 7.0, 6.0]), 3.0, 5, 0.125)
+    found, data, _, off = settling_kernel._products(rows, ROWS, SQUARE, BETA[None], 0.75, known)
+    np.testing.assert_array_equal(found[0], [1.0, 0.25, 0.5, 6.0])
+    assert data is ROWS
+    np.testing.assert_array_equal(off, [0.0, 0.0, 0.0, np.inf])
+
+
+def test_what_the_grid_moves_is_part_of_known_sums(coarse, monkeypatch):
+    seen = []
+    products = settling_kernel._products
+    monkeypatch.setattr(
+        settling_kernel, "_products", lambda *given: seen.append(given[-1]) or products(*given)
+    )
+    alpha = np.array([0.5, 0.25, 0.5, 0.0])
+    known = settling_kernel.Sums(K @ (alpha * Y), 3.0, 5)
+    settled(1e-3, HINGE, True, alpha * Y, alpha, known)
+    assert seen[0].moved == pytest.approx(a(0.75, 6), rel=NEAR)
+    settled(1e-3, HINGE, True, 2.0 * alpha * Y, alpha, known)
+    assert seen[1].moved == 0.0

@@ -119,7 +119,6 @@ def _weights_and_error(
     """Σ α_i y_i x_i and how far its norm, or every entry, may be off: as if rows were added one
     after the other, by chunks, as they are, where that is felt, and else nearly exactly."""
     weights = shard.dual_weights(alpha)
-    error = 0.0
     for depth in (spread.entries, min(spread.entries, shard.facts.depth)):
         error = growth(depth + 6.0) * _reach(shard, spread) + spread.entries * TINY
         if _felt_in_dual(shard, weights, error, spread) <= felt:
@@ -150,11 +149,7 @@ def _felt_in_dual(shard: Vectors, weights: np.ndarray, error: float, spread: Spr
 
 def _sharp_objective(shard: Vectors, w: np.ndarray, b: float, columns: Columns | None) -> float:
     """P at (w, b) from above, by residuals that are nearly exact."""
-    vectors: tuple[Any, ...] = ()
-    known = 0.0
-    if columns is not None:
-        vectors = (shard.deal(columns.entries.roots),)
-        known = _kernel_sum(columns.entries, w, columns.roots)
+    vectors, known = _errors_of_entries(shard, w, columns)
     numbers = (b, known, shard.model.loss)
     return _with_penalty(shard, w, shard.reduce_products(_sharp_losses, w, vectors, numbers))
 
@@ -178,10 +173,8 @@ def objective_bounds(
     shard: Vectors, w: np.ndarray, margins: Any, columns: Columns | None = None
 ) -> tuple[float, float]:
     """P at w and its computed margins, as if they were exact, and from above."""
-    vectors: tuple[Any, ...] = (margins, shard.row_norms(), shard.row_cells())
-    known = 0.0 if columns is None else _kernel_sum(columns.entries, w, columns.roots)
-    if columns is not None:
-        vectors += (shard.deal(columns.entries.roots),)
+    more, known = _errors_of_entries(shard, w, columns)
+    vectors = (margins, shard.row_norms(), shard.row_cells(), *more)
     found = shard.reduce(_losses, vectors, (shard.model.loss, norm_above(w), known))
     plain, raised = found.tolist()
     return _with_penalty(shard, w, plain), _with_penalty(shard, w, raised)
@@ -196,6 +189,16 @@ def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
         size = norm_above(w)
         penalty = above(0.5 * size * size, 2) + TINY  # ** would raise where it overflows
     return up(penalty + loss)
+
+
+def _errors_of_entries(
+    shard: Vectors, w: np.ndarray, columns: Columns | None
+) -> tuple[tuple[Any, ...], float | None]:
+    """The κ_i of every row and ε Σ|β_j|κ_j, where the entries of X are kernel values."""
+    if columns is None:
+        return (), None
+    known = _kernel_sum(columns.entries, w, columns.roots)
+    return (shard.deal(columns.entries.roots),), known
 
 
 def _kernel_sum(entries: EntryError, beta: np.ndarray, roots: np.ndarray) -> float:
@@ -306,7 +309,7 @@ def spread_of(rows: RowData, alpha: np.ndarray, norms: np.ndarray) -> np.ndarray
         size @ norms,
         size @ _tops(rows, norms),
     )
-    return np.array(sums, dtype=float)
+    return np.array(sums)
 
 
 def _balanced_exactly(shard: Vectors, alpha: Any) -> Any:
