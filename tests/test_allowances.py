@@ -270,8 +270,8 @@ def test_the_objective_is_bounded_by_margins_as_they_are_and_from_above(coarse, 
         error = error + a((Y + 2.0) * a(1e-3 * a(0.875, 3), 3), 3)
     found = settling.objective_bounds(Block(), w, f, columns)
     penalty = a(0.5 * size**2, 2) + T
-    for value, off in zip(found, (0.0, error), strict=True):
-        assert value == pytest.approx(penalty + a(residual_losses(f, off), 4) + 4 * T, rel=NEAR)
+    expected = [penalty + a(residual_losses(f, off), 4) + 4 * T for off in (0.0, error)]
+    np.testing.assert_allclose(found, expected, rtol=NEAR)
 
 
 @pytest.mark.parametrize("roots", [None, np.array([1.0, 2.0, 3.0, 4.0])])
@@ -706,6 +706,8 @@ def test_beta_goes_with_alpha_where_they_are_one_point():
 def test_a_kernel_point_that_is_not_a_number_proves_nothing():
     _, found = settled(None, SQUARE, False, np.full(4, 1e308), np.full(4, -1e308))
     assert (found.objective, found.dual.value) == (np.inf, -np.inf)
+    _, found = settled(None, SQUARE, False, np.zeros(4), np.array([np.inf, -np.inf, 0.0, 0.0]))
+    assert found.dual.value == -np.inf
 
 
 BETA = np.array([0.5, 0.0, 0.0, 0.0])  # Kβ is 1, 0.25, 0.5 and 0
@@ -741,6 +743,21 @@ def test_sums_that_are_known_are_off_by_all_that_was_added_and_moved(coarse):
     np.testing.assert_array_equal(found[0], [1.0, 0.25, 7.0, 6.0])
     error = known_error(rows, 5, 3.0, 0.125, known.f + 0.75)
     np.testing.assert_allclose(off, [0.0, 0.0, error[2], error[3]], rtol=NEAR)
+
+
+def test_rows_of_either_vector_are_computed_between_themselves(coarse):
+    rows, vectors = Kernel(1e-3), np.array([[0.5, 0.0, 0.0, 0.0], [0.0, 0.0, 0.25, 0.0]])
+    found, *_ = settling_kernel._products(rows, ROWS, HINGE, vectors, 0.75, None)
+    assert rows.finest.asked == [[1]]
+    np.testing.assert_array_equal(found[0], [1.0, 0.25, 0.5, 1e-3])
+
+
+def test_small_roots_and_none_bound_what_the_grid_moves():
+    rows = Kernel(1e-3)
+    rows.entries = rows.entries._replace(roots=0.25 * ROOTS)
+    known = settling_kernel.Sums(np.full(4, 1.5), 0.0, 0, 0.5)
+    off = settling_kernel._products(rows, ROWS, HINGE, BETA[None], 0.0, known)[3]
+    assert off[3] == pytest.approx(0.5 * (0.25 * 2.25) ** 2, rel=1e-12)
 
 
 def test_a_row_whose_margin_is_in_doubt_is_computed_afresh(coarse):

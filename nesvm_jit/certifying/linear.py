@@ -26,7 +26,7 @@ FREE = 1e-3  # of an LP-SVM, rows whose |r| is larger have α = 0 or c
 def with_feature(X: Matrix, value: float) -> Matrix:
     """X with one more column, the feature whose weight is a penalised bias."""
     n, held = shape(X)[0], (X.data if isinstance(X, Csr) else X).dtype
-    kind = np.float32 if held == np.float32 and np.float32(value) == value else np.float64
+    kind = np.float32 if held == np.float32 and float(np.float32(value)) == value else np.float64
     column = np.full((n, 1), value, dtype=kind)
     if isinstance(X, Csr):
         return as_matrix(hstack([as_scipy(X).astype(kind), csr_matrix(column)], format="csr"))

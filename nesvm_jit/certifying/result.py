@@ -27,7 +27,8 @@ class ProblemBounds:
         """The same as a share of the objective."""
         if self.objective == self.dual_objective:
             return 0.0
-        return self.suboptimality / self.objective if self.objective > 0.0 else float("inf")
+        infinite = float("inf")
+        return self.suboptimality / self.objective if 0.0 < self.objective < infinite else infinite
 
 
 @dataclass(frozen=True)

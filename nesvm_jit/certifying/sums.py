@@ -140,12 +140,12 @@ def _kernel(record: ModelRecord, rows: list[Row], i: int, j: int) -> Fraction:
 
 
 def _above(value: Fraction) -> float:
-    found = float(value)
+    try:
+        found = float(value)
+    except OverflowError:
+        return float("inf")
     return found if Fraction(found) >= value else float(np.nextafter(found, np.inf))
 
 
 def _below(value: Fraction | None) -> float:
-    if value is None:
-        return float("-inf")
-    found = float(value)
-    return found if Fraction(found) <= value else float(np.nextafter(found, -np.inf))
+    return float("-inf") if value is None else -_above(-value)
