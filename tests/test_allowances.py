@@ -542,6 +542,68 @@ def test_what_is_reached_is_raised(coarse, monkeypatch):
     assert tried[1] == pytest.approx(tried[0] / reached, rel=1e-12)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+def test_a_point_is_shrunk_sharply_until_its_own_sums_are_feasible(bias):
+    block, alpha = Block(smoothed=True, bias=bias), np.array([0.6, 0.7, 0.1, 0.0])
+    largest = np.abs(X.T @ (alpha * Y)).max()
+    found = settling._shrunk_sharply(block, alpha, largest, None)
+    np.testing.assert_allclose(found, alpha / largest, rtol=1e-13)
+    weights = np.array([[Fraction(x) for x in row] for row in X.tolist()]).T @ [
+        Fraction(v) for v in (found * Y).tolist()
+    ]
+    assert max(abs(weights)) <= 1
+    assert not bias or sum(map(Fraction, (found * Y).tolist())) == 0
+
+
+def test_a_point_that_is_too_large_is_divided_by_what_it_reaches(monkeypatch):
+    tried, reached = [], iter([4.0, 1.0])
+    monkeypatch.setattr(
+        settling, "_largest_column", lambda *given: tried.append(given[1]) or next(reached)
+    )
+    columns = Columns(EntryError(1e-3, np.ones(4), np.zeros(4)), np.ones(3))
+    found = settling._shrunk_sharply(Block(smoothed=True), np.ones(4), 2.0, columns)
+    np.testing.assert_array_equal(tried[0], np.full(4, 0.5))
+    np.testing.assert_array_equal(found, np.full(4, 0.5 * ((1.0 - 2.0**-48) / 4.0)))
+    assert len(tried) == 2
+
+
+def test_a_point_that_is_never_feasible_is_zero_sharply_too(monkeypatch):
+    tried = []
+    monkeypatch.setattr(settling, "_largest_column", lambda *given: tried.append(given) or np.nan)
+    found = settling._shrunk_sharply(Block(smoothed=True), np.ones(4), 2.0, None)
+    assert len(tried) == 8
+    np.testing.assert_array_equal(found, np.zeros(4))
+
+
+@pytest.mark.parametrize(
+    ("felt", "cells", "sharper", "times", "taken"),
+    [
+        (0.01, 4, 0.45, 1, 0.45),
+        (0.02, 4, 0.45, 0, 0.25),
+        (0.01, (1 << 22) + 1, 0.45, 0, 0.25),
+        (0.01, 4, 0.125, 1, 0.25),
+    ],
+)
+def test_a_point_is_shrunk_sharply_where_that_is_felt(
+    monkeypatch, felt, cells, sharper, times, taken
+):
+    tried = []
+    monkeypatch.setattr(settling, "above", lambda x, k: x)
+    monkeypatch.setattr(settling, "_shrunk", lambda *given: given[1] / 4)
+    monkeypatch.setattr(
+        settling, "_shrunk_sharply", lambda *given: tried.append(given) or sharper * given[1]
+    )
+    alpha, block = np.array([1.0, 0.5, 0.5, 0.0]), Block(smoothed=True, cells=cells)
+    spread = SPREAD._replace(total=1.03)  # 1.03 / 2 is 0.015 more than Σα/4 = 0.5
+    columns = Columns(EntryError(0.0, np.ones(4), np.zeros(4)), np.ones(1))
+    found = settling.dual_below(block, alpha, spread, np.array([2.0]), 0.0, columns, felt)
+    assert [(given[1] is alpha, given[2], given[3] is columns) for given in tried] == [
+        (True, 2.0, True)
+    ] * times
+    np.testing.assert_allclose(found.alpha, taken * alpha, rtol=1e-15)
+    assert found.value == pytest.approx(2.0 * taken, rel=1e-12)
+
+
 # ---------------------------------------------------------------- both together
 
 

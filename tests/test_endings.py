@@ -17,7 +17,9 @@ from nesvm_jit.models import MODELS as FORMULAS
 from nesvm_jit.problems.certificate import DualPoint, best_shares
 from nesvm_jit.problems.linear import problem_in_memory
 from nesvm_jit.settings import ENDINGS, STATUSES, Settings
+from nesvm_jit.solvers import linear_program
 from nesvm_jit.solvers.run import Run
+from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_matrix
 
 from .commands import command, done
@@ -385,3 +387,29 @@ def test_the_best_multiple_of_a_point_is_that_of_a_fine_grid(model, bias):
 
     t = np.linalg.norm(found) / np.linalg.norm(v)
     assert P(t) <= min(P(s) for s in np.linspace(0, 5, 2001)) * (1 + 1e-9)
+
+
+def test_a_program_that_highs_gives_up_is_tried_without_presolving(monkeypatch):
+    rng = np.random.default_rng(3)
+    Z, c = rng.standard_normal((6, 3)), np.full(6, 2.0)
+    expected = linear_program._solve(Z, None, c, np.inf)
+    tried, solve = [], linear_program.linprog
+
+    def giving_up(*given, options, **more):
+        tried.append(options)
+        found = solve(*given, options=options, **more)
+        return OptimizeResult(status=4, x=None) if options["presolve"] else found
+
+    monkeypatch.setattr(linear_program, "linprog", giving_up)
+    found = linear_program._solve(Z, None, c, 7.0)
+    assert tried == [{"presolve": p, "time_limit": 7.0} for p in (True, False)]
+    for part, same in zip(found, expected, strict=True):
+        np.testing.assert_allclose(part, same, atol=1e-9)
+    tried.clear()
+    monkeypatch.setattr(
+        linear_program,
+        "linprog",
+        lambda *_, options, **more: tried.append(options) or OptimizeResult(status=1, x=None),
+    )
+    assert linear_program._solve(Z, None, c, np.inf) is None
+    assert tried == [{"presolve": True}]

@@ -90,7 +90,6 @@ STALLS = (
     ("a column of a million, x1e+06", "csvm"),
     ("a column of a million, x1e+06", "lpsvm"),
     ("a column of a million, x1e+06", "lssvm"),
-    ("constant columns, x1e+06", "lpsvm"),
 )
 
 

@@ -148,10 +148,9 @@ def test_a_model_that_is_being_written_is_written(here, monkeypatch, number, sta
         send(number)
         save(self, target)
 
-    monkeypatch.setattr(Machine, "save", sending)
-    assert command("train", "-q", "two") == (status, "", "nesvm-jit: interrupted\n")
-    monkeypatch.undo()
-    os.chdir(here)
+    with monkeypatch.context() as patched:
+        patched.setattr(Machine, "save", sending)
+        assert command("train", "-q", "two") == (status, "", "nesvm-jit: interrupted\n")
     assert json.loads(done("info", "--json", "two.model").out)["gap"] <= 1e-3
 
 

@@ -99,7 +99,7 @@ def settle_dual(
             alpha = _balanced_exactly(shard, alpha)
         spread = _spread(shard, alpha)
         weights, error = _weights_and_error(shard, alpha, spread, felt)
-        return dual_below(shard, alpha, spread, weights, error, columns)
+        return dual_below(shard, alpha, spread, weights, error, columns, felt)
 
 
 def _felt(shard: Vectors, objective: float, tol: float) -> float:
@@ -124,11 +124,17 @@ def _weights_and_error(
         if _felt_in_dual(shard, weights, error, spread) <= felt:
             return weights, error
     if _may_be_sharp(shard):
-        sums = shard.column_products(shard.map(_signed, (alpha,)))
-        exact = sums.high + sums.low
+        exact, its_error = _sharp_weights(shard, alpha)
         if np.isfinite(exact).all():
-            return exact, growth(4.0) * np.abs(exact) + 2.0 * sums.error
+            return exact, its_error
     return weights, error
+
+
+def _sharp_weights(shard: Vectors, alpha: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Σ α_i y_i x_i nearly exactly, and how far every entry may be off."""
+    sums = shard.column_products(shard.map(_signed, (alpha,)))
+    exact = sums.high + sums.low
+    return exact, growth(4.0) * np.abs(exact) + 2.0 * sums.error
 
 
 def _may_be_sharp(shard: Vectors) -> bool:
@@ -248,23 +254,37 @@ def dual_below(
     weights: np.ndarray,
     error: Any,
     columns: Columns | None = None,
+    felt: float = np.inf,
 ) -> DualPoint:
     """α, or the nearest point that is feasible in exact arithmetic, with its value from below,
     given Σ α_i y_i x_i as computed and the error of its entries, or of its norm if it is one
-    number."""
+    number. Where making α smaller takes more than what is felt, its sums are made once more."""
     if not shard.model.smoothed_penalty:
         off = norm_above(error) if isinstance(error, np.ndarray) else error + len(weights) * TINY
         size = up(up(norm_above(weights) + off) + TINY)
         value = _half_square_below(spread, shard.bias, shard.model.loss, size)
         return DualPoint(value if value == value else -np.inf, alpha)
+    largest = _largest_column(shard, alpha, weights, error, columns)
+    if largest > 1.0:
+        whole, hoped = alpha, spread.total / largest
+        alpha = _shrunk(shard, whole, largest, columns)
+        spread = _spread(shard, alpha)
+        if hoped - spread.total > felt and _may_be_sharp(shard):
+            sharper = _shrunk_sharply(shard, whole, largest, columns)
+            its_spread = _spread(shard, sharper)
+            if its_spread.total > spread.total:
+                alpha, spread = sharper, its_spread
+    return DualPoint(_total_below(spread, shard.bias), alpha)
+
+
+def _largest_column(
+    shard: Vectors, alpha: Any, weights: np.ndarray, error: Any, columns: Columns | None
+) -> float:
+    """max_j |Σ α_i y_i x_ij| from above."""
     most = np.abs(weights) + error
     if columns is not None:
         most = most + columns.roots * _kernel_sum(*_entries_of(shard, columns, alpha))
-    largest = above(float(most.max(initial=0.0)), 4)
-    if largest > 1.0:
-        alpha = _shrunk(shard, alpha, largest, columns)
-        spread = _spread(shard, alpha)
-    return DualPoint(_total_below(spread, shard.bias), alpha)
+    return above(float(most.max(initial=0.0)), 4)
 
 
 def _entries_of(shard: Vectors, columns: Columns, alpha: Any) -> tuple[Any, ...]:
@@ -341,6 +361,20 @@ def _shrunk(shard: Vectors, alpha: Any, largest: float, columns: Columns | None)
         if reached <= 1.0:
             return smaller
         t /= reached
+    return shard.map(_times, (alpha,), (0.0,))
+
+
+def _shrunk_sharply(shard: Vectors, alpha: Any, largest: float, columns: Columns | None) -> Any:
+    """The same by the nearly exact sums of every α′ that is tried."""
+    t = 1.0 / largest
+    for _ in range(SHRINK):
+        smaller = shard.map(_times, (alpha,), (t,))
+        if shard.bias:
+            smaller = _balanced_exactly(shard, smaller)
+        reached = _largest_column(shard, smaller, *_sharp_weights(shard, smaller), columns)
+        if reached <= 1.0:
+            return smaller
+        t *= (1.0 - 2.0**-48) / reached
     return shard.map(_times, (alpha,), (0.0,))
 
 

@@ -16,6 +16,7 @@ from ..problems.linear import LinearProblem
 from .driver import Steps
 from .run import Run
 
+NUMERICAL_TROUBLE = 4  # the status of linprog where HiGHS gives up
 MOST_CELLS = 1_000_000  # rows times features, beyond which the program takes too long: 3 s for 3e5
 
 
@@ -56,15 +57,19 @@ def _solve(
     top, unit = float(most.max(initial=0.0)) or 1.0, float(gain.max())
     M = (Z / k[:, None] / columns).T
     balance = {} if y is None else {"A_eq": (y * gain / unit)[None], "b_eq": [0.0]}
-    found = linprog(
-        -gain / unit,
-        A_ub=np.vstack([M, -M]),
-        b_ub=np.tile(most / top, 2),
-        bounds=np.column_stack([np.zeros(len(c)), c * k / top]),
-        method="highs",
-        options={"time_limit": seconds} if math.isfinite(seconds) else {},
-        **balance,
-    )
+    limit = {"time_limit": seconds} if math.isfinite(seconds) else {}
+    for presolve in (True, False):  # programs whose bounds differ by 1e14 may fail with it
+        found = linprog(
+            -gain / unit,
+            A_ub=np.vstack([M, -M]),
+            b_ub=np.tile(most / top, 2),
+            bounds=np.column_stack([np.zeros(len(c)), c * k / top]),
+            method="highs",
+            options={"presolve": presolve, **limit},
+            **balance,
+        )
+        if found.status != NUMERICAL_TROUBLE:
+            break
     if found.x is None or not np.isfinite(found.x).all():
         return None
     low, high = np.split(found.ineqlin.marginals, 2)
