@@ -11,10 +11,11 @@ import pytest
 from nesvm_jit.errors import InputError, NesvmError
 from nesvm_jit.machine import facts as report
 from nesvm_jit.pages import numbers
+from nesvm_jit.pages.fitted import confusion_chart
 from nesvm_jit.pages.html import page, write_html
 from nesvm_jit.pages.palette import css_variables
 from nesvm_jit.pages.paths import path_document
-from nesvm_jit.pages.pictures import confusion_chart, training_document
+from nesvm_jit.pages.pictures import training_document
 from nesvm_jit.pages.plots import format_of, plot
 from nesvm_jit.pages.trace import write_trace
 from nesvm_jit.solvers.run import COLUMNS

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from nesvm_jit.errors import InputError
 from nesvm_jit.machine import facts as report
-from nesvm_jit.pages import pictures, words
-from nesvm_jit.pages.pictures import confusion_chart, training_document
+from nesvm_jit.pages import fitted, words
+from nesvm_jit.pages.fitted import confusion_chart
+from nesvm_jit.pages.pictures import training_document
 
 from .made_up import SECONDS, found, machine, problem
 
@@ -522,7 +523,7 @@ def stub(vectors):
     ],
 )
 def test_of_very_many_rows_some_are_decided(vectors, n, decided):
-    chart, right = pictures._confusion(stub(vectors), np.zeros((n, 1)), np.ones(n))
+    chart, right = fitted.confusion(stub(vectors), np.zeros((n, 1)), np.ones(n))
     assert chart["counts"] == [[0, 0], [0, decided]]
     shown = f"{decided:,}".replace(",", "\u202f") if decided >= 10_000 else str(decided)
     of = "training rows" if decided == n else f"{shown} training rows"

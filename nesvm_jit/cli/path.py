@@ -198,8 +198,9 @@ def _print(asked: Request, result: Any, state: str | None, output: str | None) -
 def _document(result: Any, X: Any, y: Any, test: Any, training_file: str) -> dict[str, Any]:
     """The path, the machine trained with what was chosen, and how it does on the test file."""
     from ..files.text import display_name
+    from ..pages.fitted import confusion_chart
     from ..pages.paths import path_document
-    from ..pages.pictures import confusion_chart, training_document
+    from ..pages.pictures import training_document
 
     title = os.path.basename(display_name(training_file))
     training = training_document(result.machine, X, y, result.refit, title)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import words
+from .curves import SMALLEST_GAP
 from .numbers import plain, plain_list, spread, text
-from .pictures import SMALLEST_GAP
 
 FITS = 2000  # fits of a γ whose gaps are drawn, at most
 COST = [{"key": "C", "label": "C", "log": True}]
