@@ -106,6 +106,13 @@ def test_no_more_threads_than_chunks_or_than_asked_for(layer):
     assert [count_of(n) for n in (0, 1, 2, 3, 9)] == [(1, 0), (1, 0), (2, 77), (3, 77), (3, 77)]
 
 
+def test_every_thread_runs_the_worker_once(monkeypatch):
+    run = []
+    monkeypatch.setattr(jit.launch, "_call", lambda worker, work: run.append((worker, work)))
+    jit.launch._run_side_by_side(40, 50, 3)  # uncompiled, prange is range
+    assert run == [(40, 50)] * 3
+
+
 def test_one_thread_is_enough_for_one_thread(layer, monkeypatch):
     monkeypatch.setattr(jit.threads, "_threads", 1)
     assert count_of(9) == (1, 0)

@@ -127,6 +127,10 @@ def test_the_gap_is_relative_and_negative_only_where_bounds_cross():
     run.dual = 4.0 * (1 + 1e-10)  # by rounding, while they are estimates
     assert run.estimated_gap == 0.0
     assert run.gap == approx(-1e-10)
+    run.dual = 4.0 * (1 + 0.9e-9)
+    assert run.estimated_gap == 0.0
+    run.dual = 4.0 * (1 + 1.1e-9)  # more than rounding
+    assert run.estimated_gap == run.gap < 0.0
     run.dual = 4.0 * (1 + 1e-8)
     assert run.estimated_gap == run.gap < 0.0
     run.dual = -4.0

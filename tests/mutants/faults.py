@@ -214,11 +214,13 @@ class _Places(ast.NodeVisitor):
             )
             self._expression(node, ast.Call(func, node.args, node.keywords))
         for k, keyword in enumerate(node.keywords):
-            if keyword.arg is not None:
+            if keyword.arg is not None and not _is_guard(node, keyword):
                 others = [*node.keywords[:k], *node.keywords[k + 1 :]]
                 self._expression(node, ast.Call(node.func, node.args, others))
         if name not in ("option", "argument", "command", "group"):  # of click: texts for people
-            self.generic_visit(node)
+            kept = [k for k in node.keywords if not _is_guard(node, k)]
+            for part in (node.func, *node.args, *kept):
+                self.visit(part)
 
     def visit_Attribute(self, node) -> None:
         self.visit(node.value)
@@ -231,6 +233,12 @@ def _name(node) -> str:
     if isinstance(node, ast.Call):
         return _name(node.func)
     return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _is_guard(call: ast.Call, keyword: ast.keyword) -> bool:
+    """zip(…, strict=True): an assertion, that lengths are the same."""
+    strict = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+    return _name(call.func) == "zip" and keyword.arg == "strict" and strict
 
 
 def _is_text(node) -> bool:
