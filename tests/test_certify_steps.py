@@ -649,7 +649,7 @@ def test_an_svc_of_two_classes_speaks_for_the_second():
 
 def test_an_svc_of_three_classes_has_coefficients_of_pairs():
     packed = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
-    how = {"dual_coef_": csr_matrix(packed), "n_support_": np.array([1, 1, 1])}
+    how = {"dual_coef_": csr_matrix(packed), "n_support_": np.ones(3, int), "n_features_in_": 5}
     found = as_given(
         an_svc(
             **how, classes_=np.array(["a", "b", "c"]), kernel="precomputed", intercept_=np.arange(3)
@@ -668,11 +668,11 @@ def test_an_svc_of_three_classes_has_coefficients_of_pairs():
 
 
 def test_an_svc_may_lack_what_older_versions_had():
-    model = an_svc(kernel="rbf", gamma=0.5, shape_fit_=(9, 7))
+    model = an_svc(kernel="rbf", gamma=0.5, shape_fit_=(9, 2), n_features_in_=3)
     del model._gamma
     del model.class_weight_
     found = as_given(model, True, None)
-    assert (found.record.gamma, found.record.n_features) == (0.5, 7)
+    assert (found.record.gamma, found.record.n_features) == (0.5, 2)
     assert found.class_weight == {0.0: 1.0, 1.0: 1.0}
 
 
