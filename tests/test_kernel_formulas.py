@@ -7,6 +7,7 @@ from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
+from nesvm_jit.problems import kernel as kernel_problem
 from nesvm_jit.problems import kernel_rows
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.kernel_rows import entry_error
@@ -208,6 +209,20 @@ def test_f_has_drifted_where_its_rounding_grew_and_is_felt(grow, gap, drifted):
     size = 1e-3 * np.linalg.norm(c * problem._root) / problem._root[0]
     problem.move(one, problem.beta[one] + grow * size)
     assert problem.drifted(problem.current(), gap) is drifted
+
+
+def test_rounding_that_is_just_the_share_of_the_gap_is_not_felt(monkeypatch):
+    monkeypatch.setattr(kernel_problem, "DRIFT", 0.25)
+    problem, _, y, c, _ = made()
+    problem.stand(1e-3 * y * c)
+    problem.move(np.array([0]), np.array([100.0]))
+    at = problem.current()
+    felt_now = problem._drift * problem._uncertain(at.felt)
+    assert not problem.drifted(at, 4.0 * felt_now)
+    assert problem.drifted(at, 4.0 * np.nextafter(felt_now, 0.0))
+    problem._fresh = problem._drift / 16.0
+    monkeypatch.setattr(kernel_problem, "GROWN", 16.0)  # nor has it grown, if just as much
+    assert not problem.drifted(at, 0.0)
 
 
 def test_f_drifts_beyond_a_thousandth_of_the_gap():

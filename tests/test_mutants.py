@@ -139,6 +139,7 @@ def test_faults_of_a_line(project, line, expected):
         "class A(Protocol):\n    x: int = 1\n\n    def f(self):\n        return 1\n",
         "@option(default=1)\ndef f(a):\n    return a\n",
         "x = click.option('--a', 1, a + 2)\n",
+        "x = click.option('--a', metavar='A', help='A text.', default=3)\n",
     ],
 )
 def test_texts_names_and_annotations_are_not_touched(project, text):

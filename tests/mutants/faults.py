@@ -50,6 +50,7 @@ COMPILING = {
     *("kernel", "exact_kernel", "loop", "exact_loop"),
     *("helper", "exact_helper", "exact_inline"),
 }
+CLICKS = {"option", "argument", "command", "group"}  # texts for people, and what users are asked
 INSIDE_THE_COMPILER = {"overload", "intrinsic"}  # run by numba alone, when code is compiled
 LEFT_OUT = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 # names, and messages for people
@@ -213,14 +214,15 @@ class _Places(ast.NodeVisitor):
                 else ast.Attribute(node.func.value, NAMES[name])
             )
             self._expression(node, ast.Call(func, node.args, node.keywords))
+        if name in CLICKS:
+            return
         for k, keyword in enumerate(node.keywords):
             if keyword.arg is not None and not _is_guard(node, keyword):
                 others = [*node.keywords[:k], *node.keywords[k + 1 :]]
                 self._expression(node, ast.Call(node.func, node.args, others))
-        if name not in ("option", "argument", "command", "group"):  # of click: texts for people
-            kept = [k for k in node.keywords if not _is_guard(node, k)]
-            for part in (node.func, *node.args, *kept):
-                self.visit(part)
+        kept = [k for k in node.keywords if not _is_guard(node, k)]
+        for part in (node.func, *node.args, *kept):
+            self.visit(part)
 
     def visit_Attribute(self, node) -> None:
         self.visit(node.value)
