@@ -325,6 +325,27 @@ def test_a_fork_during_a_kernel_leaves_the_child_free():
         if pid == 0:
             os._exit(jit.threads._in_parallel.locked() + 2 * jit.threads._blas_lock.locked())
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert get_threads() >= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_knows_whether_the_main_thread_forked_it():
+    codes = []
+
+    def fork():
+        pid = os.fork()
+        if pid == 0:
+            os._exit(3 + jit.threads._forked_by_main)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+    fork()
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    fork()
+    assert codes == [4, 3, 4]
+    assert get_threads() >= 1
 
 
 # ---------------------------------------------------------------- good manners
