@@ -6,15 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, certify
-from nesvm_jit.certifying import checker, polish, sums
+from nesvm_jit.certifying import checker, kernel, polish, sums
 from nesvm_jit.certifying.given import FREE, NONE, PENALISED, Given, as_given
 from nesvm_jit.certifying.linear import with_feature
 from nesvm_jit.certifying.matching import match
 from nesvm_jit.certifying.posed import Posed, Proven
 from nesvm_jit.certifying.result import Certificate, ProblemBounds
 from nesvm_jit.files.model.record import ModelRecord
+from nesvm_jit.kernels.loss import SQUARE
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.matrix import shape
+from nesvm_jit.problems.kernel import KernelProblem
+from nesvm_jit.problems.kernel_rows import KernelRows
 from scipy.sparse import csr_matrix
 
 X = np.array([[1.0, 2.0], [0.0, -0.5], [2.0, 0.0], [0.5, 1.0]])
@@ -690,3 +693,45 @@ def test_an_svc_may_lack_what_older_versions_had():
 def test_an_svc_of_another_problem_is_refused(how, message):
     with pytest.raises(InputError, match=message):
         as_given(an_svc(**how), True, None)
+
+
+def test_names_of_classes_are_numbers_and_words_of_python():
+    assert type(given().name(0)) is float
+    assert given().name(1) == 2.0
+    words = given(names=np.array(["no", "yes"]))
+    assert (words.name(0), type(words.name(0))) == ("no", str)
+    objects = given(names=np.array([("a", 1), "b"], dtype=object))
+    assert objects.name(0) == ("a", 1)
+
+
+def test_a_polynomial_below_zero_is_no_kernel():
+    with pytest.raises(InputError, match=r"^coef0 must not be negative: .* no kernel, got -0.5$"):
+        kernel.kernel_of(as_matrix(X), record(kernel="poly", coef0=-0.5))
+    rows = kernel.kernel_of(as_matrix(X), record(kernel="poly", gamma=0.5, coef0=0.0, degree=2))
+    np.testing.assert_allclose(rows.rows(np.arange(4)), (0.5 * X @ X.T) ** 2, rtol=1e-15)
+
+
+def test_vectors_of_an_lp_machine_must_be_rows():
+    posed = Posed(Y, C, True, 0.0, 0.0)  # the last costs nothing
+    how = record("lpsvm", "poly", gamma=0.5, coef0=0.25, degree=2)
+    with pytest.raises(InputError, match=r"^the support vectors of an LP-SVM must be rows"):
+        kernel.prove_kernel(as_matrix(X), posed, how, POINT, B, None)
+    point = np.where(C > 0.0, POINT, 0.0)
+    found = kernel.prove_kernel(as_matrix(X), posed, how, point, B, None)
+    K = (0.5 * X @ X.T + 0.25) ** 2
+    expected = np.abs(point).sum() + C @ np.maximum(1.0 - Y * (K @ point + B), 0.0)
+    assert found.objective == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_array_equal(found.point, point)
+
+
+def test_without_coefficients_least_squares_start_at_the_residuals():
+    K, c = X @ X.T, np.array([2.0, 1.0, 0.5, 1.0])
+    problem = KernelProblem(KernelRows(None, None, 0.0, K=K), Y, c, False, SQUARE)
+    beta = np.array([0.25, -0.125, 0.0, 0.0])
+    alpha, name = kernel._best_start(problem, beta, B, None)
+    start = 2.0 * c * (1.0 - Y * (K @ beta + B))
+    assert name == "margins"
+    share = alpha / start  # the best multiple of it
+    np.testing.assert_allclose(share, share[0], rtol=1e-12)
+    quadratic = (start * Y) @ K @ (start * Y) + (start**2 / (2.0 * c)).sum()
+    assert share[0] == pytest.approx(start.sum() / quadratic, rel=1e-12)
