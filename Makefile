@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of processes are started by the tests: bytecode is written once, for all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-slow mutants fuzz fuzz-certificates lint format docs screenshots bench-read bench-kernels bench-startup \
+.PHONY: demo test test-pure test-slow mutants fuzz fuzz-certificates lint format docs screenshots bench-read bench-kernels bench-startup \
 	bench-threads bench-solvers bench-certify bench-peers bench-paper bench-scale bench bench-compare clean
 
 # Peers that some tests compare with; without them these tests are skipped. Programs are installed
@@ -45,8 +45,13 @@ demo: $(VENV)/.ready-demo
 # Reading the test files that have no pure test would take longer than half of the pure ones.
 PURE_TESTS = $(shell grep -l 'mark.pure' tests/test_*.py)
 
-test: lint
+# one core each
+test: $(READY)
+	$(MAKE) -j 2 lint test-pure
 	$(BIN)/python -m pytest -n 2 --dist loadfile --durations=20 -rs
+
+# compiled loops as plain Python, which coverage can follow
+test-pure: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure $(PURE_TESTS)
 	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix/*' --fail-under=95
 

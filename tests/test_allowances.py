@@ -580,6 +580,7 @@ def test_a_point_that_is_never_feasible_is_zero_sharply_too(monkeypatch):
     [
         (0.01, 4, 0.45, 1, 0.45),
         (0.02, 4, 0.45, 0, 0.25),
+        (1.03 / 2.0 - 0.5, 4, 0.45, 0, 0.25),  # just as much is not more
         (0.01, (1 << 22) + 1, 0.45, 0, 0.25),
         (0.01, 4, 0.125, 1, 0.25),
     ],

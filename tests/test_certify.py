@@ -8,6 +8,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from nesvm_jit import InputError, certify, load_model, solve, train
+from nesvm_jit.certifying import sums
 from scipy.sparse import csr_matrix
 
 from . import exact
@@ -215,10 +216,13 @@ def test_hostile_data_are_certified_truly():
     assert encloses(bounds, optimum("csvm", X, y, np.ones(3), True))
 
 
-def test_exact_sums_are_refused_for_large_data():
-    X = np.random.default_rng(0).standard_normal((1500, 1500))
-    y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    with pytest.raises(InputError, match=r"^exact sums are for small data: at most 2000000"):
+def test_exact_sums_are_refused_for_large_data(monkeypatch):
+    assert sums.MOST == 2_000_000
+    X, y = half_space(n=40)
+    entries = np.count_nonzero(X)
+    monkeypatch.setattr(sums, "MOST", entries - 1)
+    message = f"^exact sums are for small data: at most {entries - 1} products"
+    with pytest.raises(InputError, match=message):
         certify((X[0], 0.0), X, y, exact=True, polish=0)
 
 

@@ -6,15 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, certify
-from nesvm_jit.certifying import checker, polish, sums
+from nesvm_jit.certifying import checker, kernel, polish, sums
 from nesvm_jit.certifying.given import FREE, NONE, PENALISED, Given, as_given
 from nesvm_jit.certifying.linear import with_feature
 from nesvm_jit.certifying.matching import match
 from nesvm_jit.certifying.posed import Posed, Proven
 from nesvm_jit.certifying.result import Certificate, ProblemBounds
 from nesvm_jit.files.model.record import ModelRecord
+from nesvm_jit.kernels.loss import SQUARE
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.matrix import shape
+from nesvm_jit.problems.kernel import KernelProblem
+from nesvm_jit.problems.kernel_rows import KernelRows
 from scipy.sparse import csr_matrix
 
 X = np.array([[1.0, 2.0], [0.0, -0.5], [2.0, 0.0], [0.5, 1.0]])
@@ -559,3 +562,176 @@ def test_bare_weights_are_a_machine_of_two_labels():
         as_given((np.ones(2), np.ones(1)), True, None)
     with pytest.raises(InputError, match=r"^a model must be a file"):
         as_given((np.ones(2), 0.0, 1.0), True, None)
+
+
+# ---------------------------------------------------------------- scikit-learn's attributes
+
+
+def a_linear_svc(**how):
+    attributes = {
+        **{"loss": "hinge", "penalty": "l2", "multi_class": "ovr", "C": 3, "class_weight": None},
+        **{"coef_": np.array([[1.0, 2.0]]), "intercept_": np.array([0.5])},
+        **{"classes_": np.array(["no", "yes"]), "fit_intercept": True, "intercept_scaling": 2},
+    }
+    return SimpleNamespace(**{**attributes, **how})
+
+
+def test_a_linear_svc_of_two_classes_speaks_for_the_second():
+    found = as_given(a_linear_svc(), True, None)
+    assert (found.bias, found.feature, found.C, found.rest_weighted) == (PENALISED, 2.0, 3.0, False)
+    assert found.names.tolist() == ["yes", "no"]
+    assert found.class_weight is None
+    record = found.record
+    np.testing.assert_array_equal(record.classes, [1.0, 0.0])
+    np.testing.assert_array_equal(record.weights, [[1.0], [2.0]])
+    np.testing.assert_array_equal(record.bias, [0.5])
+    assert (record.n_features, record.kernel, record.model) == (2, "linear", "csvm")
+
+
+def test_a_linear_svc_of_three_classes_without_a_bias():
+    coefs = csr_matrix(np.arange(6.0).reshape(3, 2))
+    how = {"coef_": coefs, "classes_": np.array([4, 7, 9]), "fit_intercept": False}
+    found = as_given(a_linear_svc(**how, intercept_=0.0, class_weight={7: 2, 9: 0.5}), True, None)
+    assert (found.bias, found.feature, found.rest_weighted) == (NONE, 1.0, False)
+    assert found.names.tolist() == [4, 7, 9]
+    assert found.class_weight == {0.0: 1.0, 1.0: 2.0, 2.0: 0.5}
+    np.testing.assert_array_equal(found.record.weights, [[0.0, 2.0, 4.0], [1.0, 3.0, 5.0]])
+    np.testing.assert_array_equal(found.record.bias, [0.0, 0.0, 0.0])
+    np.testing.assert_array_equal(found.record.classes, [0.0, 1.0, 2.0])
+    balanced = as_given(a_linear_svc(class_weight="balanced"), True, None)
+    assert balanced.class_weight == "balanced"
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (
+            {"loss": "squared_hinge"},
+            "that is loss='hinge', got SimpleNamespace of loss squared_hin",
+        ),
+        ({"penalty": "l1"}, "that is loss='hinge', got SimpleNamespace of loss hinge"),
+        ({"loss": None}, "that is loss='hinge', got SimpleNamespace$"),
+        ({"multi_class": "crammer_singer"}, "^multi_class must be ovr to be certified, got cramme"),
+    ],
+)
+def test_a_linear_svc_of_another_problem_is_refused(how, message):
+    with pytest.raises(InputError, match=message):
+        as_given(a_linear_svc(**how), True, None)
+    nothing = a_linear_svc()
+    del nothing.C
+    with pytest.raises(InputError, match="that is loss='hinge'"):
+        as_given(nothing, True, None)
+
+
+def an_svc(**how):
+    attributes = {
+        **{"kernel": "poly", "C": 2, "gamma": "scale", "_gamma": 0.25, "degree": 3.0, "coef0": 1},
+        **{"dual_coef_": np.array([[-0.5, 0.25, 0.25]]), "n_support_": np.array([1, 2])},
+        **{"classes_": np.array([3, 5]), "support_": np.array([4, 0, 2], dtype=np.int32)},
+        **{"support_vectors_": X[:3], "intercept_": np.array([0.5]), "n_features_in_": 2},
+        "class_weight_": np.array([1.0, 4.0]),
+    }
+    return SimpleNamespace(**{**attributes, **how})
+
+
+def test_an_svc_of_two_classes_speaks_for_the_second():
+    found = as_given(an_svc(), True, None)
+    assert (found.bias, found.C, found.rest_weighted) == (FREE, 2.0, True)
+    assert found.names.tolist() == [5, 3]
+    assert found.class_weight == {0.0: 1.0, 1.0: 4.0}
+    assert found.support_rows.tolist() == [4, 0, 2]
+    record = found.record
+    np.testing.assert_array_equal(record.classes, [1.0, 0.0])
+    np.testing.assert_array_equal(record.coefs, [[-0.5], [0.25], [0.25]])
+    np.testing.assert_array_equal(record.sv_class, [1, 0, 0])
+    np.testing.assert_array_equal(record.support.toarray(), X[:3])
+    np.testing.assert_array_equal(record.bias, [0.5])
+    assert (record.kernel, record.gamma, record.coef0, record.degree) == ("poly", 0.25, 1.0, 3)
+    assert (record.n_features, record.multiclass) == (2, "ovo")
+
+
+def test_an_svc_of_three_classes_has_coefficients_of_pairs():
+    packed = np.array([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    how = {"dual_coef_": csr_matrix(packed), "n_support_": np.ones(3, int), "n_features_in_": 5}
+    found = as_given(
+        an_svc(
+            **how, classes_=np.array(["a", "b", "c"]), kernel="precomputed", intercept_=np.arange(3)
+        ),
+        True,
+        None,
+    )
+    assert found.names.tolist() == ["a", "b", "c"]
+    record = found.record
+    # of pairs 0-1, 0-2, 1-2: each class has a coefficient against both others
+    np.testing.assert_array_equal(record.coefs, [[1.0, 4.0, 0.0], [2.0, 0.0, 5.0], [0.0, 3.0, 6.0]])
+    np.testing.assert_array_equal(record.sv_class, [0, 1, 2])
+    np.testing.assert_array_equal(record.support_index, [4, 0, 2])
+    assert record.support is None
+    np.testing.assert_array_equal(record.bias, [0.0, 1.0, 2.0])
+
+
+def test_an_svc_may_lack_what_older_versions_had():
+    model = an_svc(kernel="rbf", gamma=0.5, shape_fit_=(9, 2), n_features_in_=3)
+    del model._gamma
+    del model.class_weight_
+    found = as_given(model, True, None)
+    assert (found.record.gamma, found.record.n_features) == (0.5, 2)
+    assert found.class_weight == {0.0: 1.0, 1.0: 1.0}
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ({"_impl": "nu_svc"}, "are certified, got SimpleNamespace$"),
+        (
+            {"kernel": "sigmoid"},
+            "^the kernel must be linear, poly, rbf or precomputed to be certifi",
+        ),
+        ({"kernel": abs}, "got <built-in function abs>$"),
+    ],
+)
+def test_an_svc_of_another_problem_is_refused(how, message):
+    with pytest.raises(InputError, match=message):
+        as_given(an_svc(**how), True, None)
+
+
+def test_names_of_classes_are_numbers_and_words_of_python():
+    assert type(given().name(0)) is float
+    assert given().name(1) == 2.0
+    words = given(names=np.array(["no", "yes"]))
+    assert (words.name(0), type(words.name(0))) == ("no", str)
+    objects = given(names=np.array([("a", 1), "b"], dtype=object))
+    assert objects.name(0) == ("a", 1)
+
+
+def test_a_polynomial_below_zero_is_no_kernel():
+    with pytest.raises(InputError, match=r"^coef0 must not be negative: .* no kernel, got -0.5$"):
+        kernel.kernel_of(as_matrix(X), record(kernel="poly", coef0=-0.5))
+    rows = kernel.kernel_of(as_matrix(X), record(kernel="poly", gamma=0.5, coef0=0.0, degree=2))
+    np.testing.assert_allclose(rows.rows(np.arange(4)), (0.5 * X @ X.T) ** 2, rtol=1e-15)
+
+
+def test_vectors_of_an_lp_machine_must_be_rows():
+    posed = Posed(Y, C, True, 0.0, 0.0)  # the last costs nothing
+    how = record("lpsvm", "poly", gamma=0.5, coef0=0.25, degree=2)
+    with pytest.raises(InputError, match=r"^the support vectors of an LP-SVM must be rows"):
+        kernel.prove_kernel(as_matrix(X), posed, how, POINT, B, None)
+    point = np.where(C > 0.0, POINT, 0.0)
+    found = kernel.prove_kernel(as_matrix(X), posed, how, point, B, None)
+    K = (0.5 * X @ X.T + 0.25) ** 2
+    expected = np.abs(point).sum() + C @ np.maximum(1.0 - Y * (K @ point + B), 0.0)
+    assert found.objective == pytest.approx(expected, rel=1e-12)
+    np.testing.assert_array_equal(found.point, point)
+
+
+def test_without_coefficients_least_squares_start_at_the_residuals():
+    K, c = X @ X.T, np.array([2.0, 1.0, 0.5, 1.0])
+    problem = KernelProblem(KernelRows(None, None, 0.0, K=K), Y, c, False, SQUARE)
+    beta = np.array([0.25, -0.125, 0.0, 0.0])
+    alpha, name = kernel._best_start(problem, beta, B, None)
+    start = 2.0 * c * (1.0 - Y * (K @ beta + B))
+    assert name == "margins"
+    share = alpha / start  # the best multiple of it
+    np.testing.assert_allclose(share, share[0], rtol=1e-12)
+    quadratic = (start * Y) @ K @ (start * Y) + (start**2 / (2.0 * c)).sum()
+    assert share[0] == pytest.approx(start.sum() / quadratic, rel=1e-12)

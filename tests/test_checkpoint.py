@@ -435,11 +435,14 @@ def test_looking_at_the_clock_costs_nothing(tmp_path):
         saving = slot and Saving(slot, None)
         if saving:
             saving.state = SimpleNamespace(settled=False)
-        run = Run(SimpleNamespace(passes=0.0), Settings())
-        began = time.perf_counter()
-        drive((None for _ in range(1000)), run, always, saving=saving)
-        assert run.iterations == 1000
-        assert time.perf_counter() - began < 0.02  # 20 µs a round; a round takes as much or more
+        seconds = []
+        for _ in range(5):  # another program may have the core meanwhile
+            run = Run(SimpleNamespace(passes=0.0), Settings())
+            began = time.perf_counter()
+            drive((None for _ in range(1000)), run, always, saving=saving)
+            seconds.append(time.perf_counter() - began)
+            assert run.iterations == 1000
+        assert min(seconds) < 0.02  # 20 µs a round; a round takes as much or more
 
 
 def test_no_checkpoint_is_written_before_it_is_due(tmp_path, monkeypatch):

@@ -19,7 +19,16 @@ ROOT = DOCS.parent
 COMMANDS = {"nesvm-jit": command, **command.commands}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+LONG_PAGES = ("path.md",)  # nine machines with a kernel, and their folds
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(p, id=p.name, marks=[pytest.mark.slow] if p.name in LONG_PAGES else [])
+        for p in PAGES
+    ],
+)
 def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     played = list(play(page, tmp_path))

@@ -38,16 +38,37 @@ def failing_as_svc(estimator):
     return {f"check_sample_weight_equivalence_on_{k}_data": reason for k in ("dense", "sparse")}
 
 
+# Rows with 64-bit indices, for which all that a kernel machine needs is compiled: half a minute.
+LONG_CHECKS = ("check_estimator_sparse_array", "check_estimator_sparse_matrix")
+
+
+def is_long(check):
+    estimator, function = getattr(check, "values", check)
+    return estimator.kernel == "rbf" and function.func.__name__ in LONG_CHECKS
+
+
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     CHECKS = parametrize_with_checks(
         [NESVC(), NESVC(kernel="rbf")], expected_failed_checks=failing_as_svc
     )
+    EVERY_CHECK = list(CHECKS.args[1])
 
 
-@CHECKS
+def checks(long):
+    chosen = [check for check in EVERY_CHECK if is_long(check) == long]
+    return pytest.mark.parametrize(CHECKS.args[0], chosen, **CHECKS.kwargs)
+
+
+@checks(long=False)
 def test_scikit_learns_own_checks(estimator, check):
     assert check(estimator) is None  # it raises what it finds
+
+
+@pytest.mark.slow
+@checks(long=True)
+def test_scikit_learns_own_checks_of_large_indices(estimator, check):
+    assert check(estimator) is None
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

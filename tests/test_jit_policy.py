@@ -1,10 +1,12 @@
 """The compile policy piece by piece: flags of every decorator, when a kernel runs on all threads,
 the limits of memory, BLAS held and given back."""
 
+import ctypes
 import io
 import os
 import resource
 import threading
+from importlib import metadata
 
 import numba
 import numpy as np
@@ -104,6 +106,67 @@ def layer(monkeypatch, request):
 
 def test_no_more_threads_than_chunks_or_than_asked_for(layer):
     assert [count_of(n) for n in (0, 1, 2, 3, 9)] == [(1, 0), (1, 0), (2, 77), (3, 77), (3, 77)]
+
+
+class File:
+    def __init__(self, folder, name):
+        self.name, self.path = name, f"{folder}/{name}"
+
+    def locate(self):
+        return self.path
+
+
+@pytest.fixture
+def loaded(monkeypatch):
+    """The libraries that are loaded, and how."""
+    files = [File("bin", "libtbb.so.2"), File("lib", "libtbb.so.12"), File("bin", "tbb12.dll")]
+    monkeypatch.setattr("importlib.metadata.files", lambda name: {"tbb": files}[name])
+    found = []
+    monkeypatch.setattr(jit.launch.ctypes, "CDLL", lambda path, mode: found.append((path, mode)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("platform", "path"), [("linux", "lib/libtbb.so.12"), ("win32", "bin/tbb12.dll")]
+)
+@pytest.mark.parametrize("wanted", ["default", "safe", "threadsafe", "forksafe", "tbb"])
+def test_the_library_of_tbb_is_loaded_for_all_to_see(monkeypatch, loaded, wanted, platform, path):
+    monkeypatch.setattr(numba.config, "THREADING_LAYER", wanted)
+    monkeypatch.setattr(jit.launch.sys, "platform", platform)
+    jit.launch._load_tbb()
+    assert loaded == [(path, ctypes.RTLD_GLOBAL)]
+
+
+@pytest.mark.parametrize("wanted", ["omp", "workqueue"])
+def test_other_threads_need_no_library(monkeypatch, loaded, wanted):
+    monkeypatch.setattr(numba.config, "THREADING_LAYER", wanted)
+    jit.launch._load_tbb()
+    assert loaded == []
+
+
+def test_a_library_that_is_missing_or_broken_is_no_error(monkeypatch, loaded):
+    def broken(path, mode):
+        loaded.append(path)
+        raise OSError("no such library")
+
+    def absent(name):
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(numba.config, "THREADING_LAYER", "default")
+    monkeypatch.setattr(jit.launch.ctypes, "CDLL", broken)
+    jit.launch._load_tbb()
+    assert len(loaded) == 1
+    for files in (absent, lambda name: None):
+        monkeypatch.setattr("importlib.metadata.files", files)
+        jit.launch._load_tbb()
+    assert len(loaded) == 1
+
+
+def test_every_thread_runs_the_worker_once(monkeypatch):
+    run = []
+    monkeypatch.setattr(jit.launch, "_call", lambda worker, work: run.append((worker, work)))
+    jit.launch._run_side_by_side(40, 50, 3)  # uncompiled, prange is range
+    assert run == [(40, 50)] * 3
 
 
 def test_one_thread_is_enough_for_one_thread(layer, monkeypatch):
@@ -262,6 +325,27 @@ def test_a_fork_during_a_kernel_leaves_the_child_free():
         if pid == 0:
             os._exit(jit.threads._in_parallel.locked() + 2 * jit.threads._blas_lock.locked())
         assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    assert get_threads() >= 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_child_knows_whether_the_main_thread_forked_it():
+    codes = []
+
+    def fork():
+        pid = os.fork()
+        if pid == 0:
+            os._exit(3 + jit.threads._forked_by_main)
+        codes.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+    fork()
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    fork()
+    assert codes == [4, 3, 4]
+    assert get_threads() >= 1
 
 
 # ---------------------------------------------------------------- good manners

@@ -7,6 +7,8 @@ from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
+from nesvm_jit.problems import kernel as kernel_problem
+from nesvm_jit.problems import kernel_rows
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.kernel_rows import entry_error
 from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
@@ -207,6 +209,20 @@ def test_f_has_drifted_where_its_rounding_grew_and_is_felt(grow, gap, drifted):
     size = 1e-3 * np.linalg.norm(c * problem._root) / problem._root[0]
     problem.move(one, problem.beta[one] + grow * size)
     assert problem.drifted(problem.current(), gap) is drifted
+
+
+def test_rounding_that_is_just_the_share_of_the_gap_is_not_felt(monkeypatch):
+    monkeypatch.setattr(kernel_problem, "DRIFT", 0.25)
+    problem, _, y, c, _ = made()
+    problem.stand(1e-3 * y * c)
+    problem.move(np.array([0]), np.array([100.0]))
+    at = problem.current()
+    felt_now = problem._drift * problem._uncertain(at.felt)
+    assert not problem.drifted(at, 4.0 * felt_now)
+    assert problem.drifted(at, 4.0 * np.nextafter(felt_now, 0.0))
+    problem._fresh = problem._drift / 16.0
+    monkeypatch.setattr(kernel_problem, "GROWN", 16.0)  # nor has it grown, if just as much
+    assert not problem.drifted(at, 0.0)
 
 
 def test_f_drifts_beyond_a_thousandth_of_the_gap():
@@ -710,3 +726,24 @@ def test_a_small_change_of_the_dual_weights_costs_the_rows_that_changed():
     problem.at(v, Smoothing(0.1, 0.1))  # nothing is left: nothing to add up
     assert rows.computed == before
     assert not problem.kernel.f.any()
+
+
+@pytest.mark.parametrize(("panel", "cells"), [(2, 24 + 18), (3, 27 + 18), (256, 36 + 18)])
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+def test_products_between_rows_are_made_of_panels_of_half_the_kernel(
+    monkeypatch, kind, panel, cells
+):
+    monkeypatch.setattr(kernel_rows, "PANEL", panel)
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((10, 3))
+    V = rng.standard_normal((2, 10))
+    V[:, [1, 4, 8, 9]] = 0.0
+    V[0, 2] = 0.0  # of one vector only
+    others = np.array([8, 1, 9])
+    rows = KernelRows(as_matrix(kind(X)), as_spec("rbf", 0.3, 0.0, 3, 3), 0.0)
+    K = np.exp(-0.3 * np.square(X[:, None] - X[None]).sum(axis=2))
+    expected = V @ K
+    expected[:, 4] = 0.0  # not asked for
+    np.testing.assert_allclose(rows.times_between(V, others), expected, rtol=1e-12)
+    # six rows by panels up to the diagonal, and three by six
+    assert rows.computed == pytest.approx(cells / 10)

@@ -146,7 +146,7 @@ def test_balancing_stays_in_the_box(seed, n):
     y[:2] = [-1, 1]
     c = rng.random(n) * rng.choice([0, 1, 1e6], n)
     alpha = c * rng.choice([0, 0.3, 1], n)
-    shard = problem_in_memory(np.ones((n, 1)), y, c, MODELS["csvm"](), True).shard
+    shard = problem_in_memory(as_matrix(np.ones((n, 1))), y, c, MODELS["csvm"](), True).shard
     points = balanced(shard, alpha)
     assert len(points) in (1, 2)
     for a in points:

@@ -98,6 +98,10 @@ def afters(faults):
         ("x = all(a)", ["x = (any(a))"]),
         ("x = f(a, b=c, d=e)", ["x = (f(a, d=e))", "x = (f(a, b=c))"]),
         ("x = f(*a, **b)", []),
+        ("x = zip(a, b, strict=True)", []),
+        ("x = zip(a + b, strict=True)", ["x = zip((a - b), strict=True)"]),
+        ("x = zip(a, strict=False)", ["x = (zip(a))", "x = zip(a, strict=True)"]),
+        ("x = f(a, strict=True)", ["x = (f(a))", "x = f(a, strict=False)"]),
         ("x = f(a)[2]", ["x = f(a)[3]"]),
         ("x = lambda a: a + b", ["x = lambda a: (a - b)"]),
         ("x = a if b else c", ["x = a if not (b) else c"]),
@@ -135,6 +139,7 @@ def test_faults_of_a_line(project, line, expected):
         "class A(Protocol):\n    x: int = 1\n\n    def f(self):\n        return 1\n",
         "@option(default=1)\ndef f(a):\n    return a\n",
         "x = click.option('--a', 1, a + 2)\n",
+        "x = click.option('--a', metavar='A', help='A text.', default=3)\n",
     ],
 )
 def test_texts_names_and_annotations_are_not_touched(project, text):

@@ -91,6 +91,20 @@ def test_without_a_row_of_one_class_the_bias_has_no_bound():
     assert bias_range(-ones, ones, ones, 0 * ones, HINGE)[0] == -np.inf
 
 
+@pytest.mark.parametrize("loss", [HINGE, SQUARE])
+def test_nothing_is_known_of_b_where_a_number_is_not_finite(loss):
+    y, one = np.array([1.0, -1.0]), np.ones(2)
+    everything = (-np.inf, np.inf)
+    assert np.isfinite(bias_range(y, one, 0.5 * y, 0.1 * one, loss)).all()
+    assert bias_range(y, one, np.array([np.inf, 0.0]), one, loss) == everything
+    assert bias_range(y, one, np.array([0.0, np.nan]), one, loss) == everything
+    assert bias_range(y, one, y, np.array([0.0, np.inf]), loss) == everything
+    assert bias_range(y, 0.0 * one, y, one, loss) == everything
+    # rows that cost nothing do not matter
+    far = bias_range(y, np.array([1.0, 0.0]), np.array([0.0, np.nan]), 0.1 * one, SQUARE)
+    assert far[0] <= 0.9 < 1.1 <= far[1]
+
+
 @pytest.mark.parametrize(
     ("low", "high", "multiclass", "sure"),
     [

@@ -127,6 +127,10 @@ def test_the_gap_is_relative_and_negative_only_where_bounds_cross():
     run.dual = 4.0 * (1 + 1e-10)  # by rounding, while they are estimates
     assert run.estimated_gap == 0.0
     assert run.gap == approx(-1e-10)
+    run.dual = 4.0 * (1 + 0.9e-9)
+    assert run.estimated_gap == 0.0
+    run.dual = 4.0 * (1 + 1.1e-9)  # more than rounding
+    assert run.estimated_gap == run.gap < 0.0
     run.dual = 4.0 * (1 + 1e-8)
     assert run.estimated_gap == run.gap < 0.0
     run.dual = -4.0
@@ -754,3 +758,35 @@ def test_directions_of_a_real_problem_solve_its_equations():
             near = iterated(walk, g)
             r, M = H @ near + g, np.diag(H)
             assert r @ (r / M) <= 1.1 * 0.05**2 * (g @ (g / M))
+
+
+@pytest.mark.parametrize(
+    ("F", "more", "doubled"),
+    [
+        (0.0, 0.0, False),  # of a problem without curvature left, or of none: it would never end
+        (0.0, 1e-300, True),
+        (-4.0, 3e-12, False),  # a share of 1e-12 of F is rounding
+        (4.0, 3e-12, False),
+        (4.0, 5e-12, True),
+    ],
+)
+def test_l_is_doubled_where_a_step_falls_by_less_than_it_promises(F, more, doubled):
+    g = np.array([0.0, 0.0]) if F == 0.0 else np.array([2.0, 0.0])
+    drop = g @ g / (2 * 2.0)
+    seen = []
+
+    def at(y, smoothing):
+        seen.append((y.tolist(), smoothing))
+        return SimpleNamespace(value=F - drop + more)
+
+    problem = SimpleNamespace(at=at, inner=np.dot)
+    s = accelerated.State(np.array([1.0, 1.0]), np.zeros(2), MU, 2.0, np.zeros(2), start=MU)
+    here = SimpleNamespace(value=F, gradient=g)
+    settings = accelerated.resolve(Settings(lipschitz="tight"))
+    accelerated._with_history(problem, s, here, settings)
+    assert seen == [((np.ones(2) - g / 2.0).tolist(), MU)]
+    assert (4.0 if doubled else 2.0) == s.L
+    assert s.k == (0 if doubled else 1)
+    if doubled:
+        np.testing.assert_array_equal(s.w, [1.0, 1.0])
+        np.testing.assert_array_equal(s.history, [0.0, 0.0])

@@ -265,17 +265,17 @@ class KernelRows:
         out = np.zeros(V.shape)
         used = np.flatnonzero(V.any(axis=0))
         W, m = V[:, used], len(used)
-        cells = np.empty((PANEL, m))
+        cells = np.empty(PANEL * m)  # taken without gaps: compiled code meets one kind of array
         with one_blas_thread():
             for lo in range(0, m, PANEL):
                 hi = min(m, lo + PANEL)
-                K = cells[: hi - lo, :hi]
+                K = cells[: (hi - lo) * hi].reshape(hi - lo, hi)
                 self._compute(used[lo:hi], used[:hi], np.arange(hi - lo), K)
                 out[:, used[lo:hi]] += W[:, :hi] @ K.T
                 out[:, used[:lo]] += W[:, lo:hi] @ K[:, :lo]
             for lo in range(0, len(others), PANEL):
                 part = others[lo : lo + PANEL]
-                K = cells[: len(part)]
+                K = cells[: len(part) * m].reshape(len(part), m)
                 self._compute(part, used, np.arange(len(part)), K)
                 out[:, part] = W @ K.T
         return out

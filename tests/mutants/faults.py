@@ -50,6 +50,7 @@ COMPILING = {
     *("kernel", "exact_kernel", "loop", "exact_loop"),
     *("helper", "exact_helper", "exact_inline"),
 }
+CLICKS = {"option", "argument", "command", "group"}  # texts for people, and what users are asked
 INSIDE_THE_COMPILER = {"overload", "intrinsic"}  # run by numba alone, when code is compiled
 LEFT_OUT = (ast.Expr, ast.AugAssign, ast.Raise, ast.Continue, ast.Break, ast.Delete)
 # names, and messages for people
@@ -213,12 +214,15 @@ class _Places(ast.NodeVisitor):
                 else ast.Attribute(node.func.value, NAMES[name])
             )
             self._expression(node, ast.Call(func, node.args, node.keywords))
+        if name in CLICKS:
+            return
         for k, keyword in enumerate(node.keywords):
-            if keyword.arg is not None:
+            if keyword.arg is not None and not _is_guard(node, keyword):
                 others = [*node.keywords[:k], *node.keywords[k + 1 :]]
                 self._expression(node, ast.Call(node.func, node.args, others))
-        if name not in ("option", "argument", "command", "group"):  # of click: texts for people
-            self.generic_visit(node)
+        kept = [k for k in node.keywords if not _is_guard(node, k)]
+        for part in (node.func, *node.args, *kept):
+            self.visit(part)
 
     def visit_Attribute(self, node) -> None:
         self.visit(node.value)
@@ -231,6 +235,12 @@ def _name(node) -> str:
     if isinstance(node, ast.Call):
         return _name(node.func)
     return getattr(node, "attr", getattr(node, "id", ""))
+
+
+def _is_guard(call: ast.Call, keyword: ast.keyword) -> bool:
+    """zip(…, strict=True): an assertion, that lengths are the same."""
+    strict = isinstance(keyword.value, ast.Constant) and keyword.value.value is True
+    return _name(call.func) == "zip" and keyword.arg == "strict" and strict
 
 
 def _is_text(node) -> bool:
