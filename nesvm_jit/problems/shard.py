@@ -29,6 +29,10 @@ from .blocks import Blocks, Resident, block_size, count_cells
 from .rounding import row_norms_above
 from .sums import Curvature, Facts, Sums
 
+# Rows that one call of NumPy is for: what it makes on the way stays in the cache, and in memory that
+# the process has; new memory costs more than the arithmetic.
+PIECE = 1 << 14
+
 
 class View(NamedTuple):
     """A block of rows with what belongs to them."""
@@ -61,6 +65,11 @@ class Shard:
         self.n_rows, self.n_features = data.size.rows, data.size.cols
         self._y, self._c, self._s = y, c, np.empty(self.n_rows)
         self._bounds, self._block = data.bounds, block_size(data)
+        self._pieces = [
+            slice(first, min(first + PIECE, hi))
+            for lo, hi in data.bounds
+            for first in range(lo, hi, PIECE)
+        ]
         self._work = sweep_workspace(self._block)
         self._chunks = chunk_count(self._block.rows, self._block.work)
         self._views: list[View] | None = None
@@ -176,7 +185,7 @@ class Shard:
 
     def row_norms(self) -> np.ndarray:
         """‖x_i‖₂ of every row, rounded up."""
-        return row_norms_above(self._norms, self._cells)
+        return self.map(_norms_above, (self._norms, self._cells))
 
     def row_cells(self) -> np.ndarray:
         """How many entries of every row are stored."""
@@ -345,24 +354,22 @@ class Shard:
         for name, array in self.state().items():
             array[:] = state[name]
 
-    # ------------------------------------------------------------ functions of blocks
+    # ------------------------------------------------------------ functions of rows
 
     def map(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> np.ndarray:
-        """function(rows, *vectors, *numbers) of every block, as one vector."""
+        """function(rows, *vectors, *numbers) of a few rows after the other, as one vector."""
         out = np.empty(self.n_rows)
-        for lo, hi in self._bounds:
-            at = slice(lo, hi)
+        for at in self._pieces:
             out[at] = function(self._rows(at), *(v[at] for v in vectors), *numbers)
         return out
 
     def reduce(
         self, function: Callable, vectors: tuple, numbers: tuple = (), by: Any = None
     ) -> Any:
-        """The sum of function(rows, *vectors, *numbers) over all blocks, or what `by` makes of
-        two of them."""
+        """The sum of function(rows, *vectors, *numbers) over all rows, a few after the other, or
+        what `by` makes of two such values."""
         found = None
-        for lo, hi in self._bounds:
-            at = slice(lo, hi)
+        for at in self._pieces:
             value = function(self._rows(at), *(v[at] for v in vectors), *numbers)
             found = value if found is None else by(found, value) if by else found + value
         return found
@@ -393,3 +400,7 @@ def _total(rows: RowData, d: np.ndarray) -> float:
 
 def _product(rows: RowData, d: np.ndarray, norms: np.ndarray, bias: bool) -> float:
     return float(d @ (norms**2 + bias))
+
+
+def _norms_above(rows: RowData, norms: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    return row_norms_above(norms, cells)
