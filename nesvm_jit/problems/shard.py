@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..jit import chunk_count
+from ..kernels.exact_sums import Sums as ExactSums
+from ..kernels.exact_sums import column_products, row_products
 from ..kernels.hessian import Memory as HessianMemory
 from ..kernels.hessian import (
     _hessian,
@@ -23,14 +25,12 @@ from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import _sweep, sweep_workspace
 from ..matrix.matrix import Csr, Matrix
 from ..models.base import Model
-from ..numerics.exact_sums import Sums as ExactSums
-from ..numerics.exact_sums import column_products, row_products
 from .blocks import Blocks, Resident, block_size, count_cells
 from .rounding import row_norms_above
 from .sums import Curvature, Facts, Sums
 
-# Rows that one call of NumPy is for: what it makes on the way stays in the cache, and in memory that
-# the process has; new memory costs more than the arithmetic.
+# Rows that one call of NumPy is for: what it makes on the way stays in the cache, and in memory
+# that the process has already; new memory costs more than the arithmetic.
 PIECE = 1 << 14
 
 
