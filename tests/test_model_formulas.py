@@ -13,8 +13,7 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import row_slice, size_of
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.numerics.eigenvalues import power_iteration
-from nesvm_jit.problems import certificate
-from nesvm_jit.problems import shard as shards
+from nesvm_jit.problems import blocks, certificate
 from nesvm_jit.problems.blocks import Block, Resident, block_bounds, block_size
 from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
 from nesvm_jit.problems.rounding import row_norms_above
@@ -225,10 +224,10 @@ def test_the_best_multiple_of_a_dual_point():
 
 
 def test_functions_of_rows_are_called_for_a_few_rows_of_a_block_at_a_time(monkeypatch):
-    monkeypatch.setattr(shards, "PIECE", 4)
+    monkeypatch.setattr(blocks, "PIECE", 4)
     problem, _, y, c, _ = made("csvm", False, [(0, 10), (10, 31)])
     shard, a = problem.shard, np.arange(31.0)
-    seen = []
+    seen: list = []
 
     def times(rows, v, t):
         seen.append(v.astype(int).tolist())
@@ -236,8 +235,7 @@ def test_functions_of_rows_are_called_for_a_few_rows_of_a_block_at_a_time(monkey
 
     np.testing.assert_array_equal(shard.map(times, (a,), (3.0,)), 3.0 * y * c * a)
     edges = [0, 4, 8, 10, 14, 18, 22, 26, 30, 31]
-    pieces = [list(range(lo, hi)) for lo, hi in pairwise(edges)]
-    assert seen == pieces
+    assert seen == [list(range(lo, hi)) for lo, hi in pairwise(edges)]
     found = shard.reduce(lambda rows, v: float(rows.c @ v), (a,))
     assert found == pytest.approx(c @ a, rel=1e-14)
     assert shard.reduce(lambda rows, v: v.tolist(), (a,)) == a.tolist()

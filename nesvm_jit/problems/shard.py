@@ -25,13 +25,9 @@ from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import _sweep, sweep_workspace
 from ..matrix.matrix import Csr, Matrix
 from ..models.base import Model
-from .blocks import Blocks, Resident, block_size, count_cells
+from .blocks import Blocks, Resident, block_size, count_cells, pieces
 from .rounding import row_norms_above
 from .sums import Curvature, Facts, Sums
-
-# Rows that one call of NumPy is for: what it makes on the way stays in the cache, and in memory
-# that the process has already; new memory costs more than the arithmetic.
-PIECE = 1 << 14
 
 
 class View(NamedTuple):
@@ -65,11 +61,7 @@ class Shard:
         self.n_rows, self.n_features = data.size.rows, data.size.cols
         self._y, self._c, self._s = y, c, np.empty(self.n_rows)
         self._bounds, self._block = data.bounds, block_size(data)
-        self._pieces = [
-            slice(first, min(first + PIECE, hi))
-            for lo, hi in data.bounds
-            for first in range(lo, hi, PIECE)
-        ]
+        self._pieces = pieces(data.bounds)
         self._work = sweep_workspace(self._block)
         self._chunks = chunk_count(self._block.rows, self._block.work)
         self._views: list[View] | None = None
