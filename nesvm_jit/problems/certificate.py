@@ -238,8 +238,7 @@ def _lower_class(shard: Vectors, alpha: Any, heavy: float) -> Any:
 
 
 def _class_totals(rows: RowData, alpha: np.ndarray, heavy: float) -> np.ndarray:
-    mine = np.where(rows.y == heavy, alpha, 0.0)
-    return np.array([mine.sum(), (alpha - mine).sum()])
+    return np.array([alpha[rows.y == heavy].sum(), alpha[rows.y != heavy].sum()])
 
 
 def _scale_class(rows: RowData, alpha: np.ndarray, heavy: float, t: float) -> np.ndarray:
