@@ -244,6 +244,13 @@ def test_functions_of_rows_are_called_for_a_few_rows_of_a_block_at_a_time(monkey
     np.testing.assert_array_equal(shard.row_norms(), norms)
 
 
+def test_rows_that_cost_nothing_have_no_share_of_their_cost():
+    alpha = np.array([1.0, 3.0, 0.0])
+    assert certificate.shares(alpha, np.array([2.0, 4.0, 1.0])).tolist() == [0.5, 0.75, 0.0]
+    assert certificate.shares(alpha, np.array([2.0, 0.0, 0.0])).tolist() == [0.5, 0.0, 0.0]
+    assert certificate.shares(np.zeros(0), np.zeros(0)).tolist() == []
+
+
 # ---------------------------------------------------------------- balancing
 
 

@@ -26,6 +26,7 @@ from ..kernels.sweep import _sweep, sweep_workspace
 from ..matrix.matrix import Csr, Matrix
 from ..models.base import Model
 from .blocks import Blocks, Resident, block_size, count_cells, pieces
+from .certificate import shares
 from .rounding import row_norms_above
 from .sums import Curvature, Facts, Sums
 
@@ -242,9 +243,8 @@ class Shard:
     def centre_on(self, alpha: np.ndarray) -> None:
         """Smooth about this dual point."""
         centre = self._walk.centre
-        for lo, hi in self._bounds:
-            at = slice(lo, hi)
-            np.divide(alpha[at], self._c[at], out=centre[at], where=self._c[at] > 0.0)
+        for at in self._pieces:
+            centre[at] = shares(alpha[at], self._c[at])
 
     # ------------------------------------------------------------ curvature where steps ended
 
