@@ -47,5 +47,5 @@ def bias_range(
 
 def _costs_up_to(e: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """e from the least on, and the costs of all that are no larger."""
-    order = np.argsort(e)  # equal numbers in any order: six times as fast as in theirs
+    order = np.argsort(e)  # equal numbers in any order: a third of the time of a stable sort
     return e[order], np.cumsum(c[order])
