@@ -12,6 +12,7 @@ from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine import parallel
 from nesvm_jit.machine.assembled import linear_machine
+from nesvm_jit.machine.jobs import make_job
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.parallel import run_all, run_chains
 from nesvm_jit.matrix.checks import as_matrix
@@ -422,6 +423,34 @@ def test_other_tasks_run_in_as_many_threads_as_there_are(two_threads):
     assert len(set(run_all([who] * 8, stop, False))) <= 2
 
 
+@pytest.mark.parametrize(("small", "tiny"), [(True, False), (True, True)])
+def test_tiny_tasks_keep_their_loops_on_one_thread(two_threads, small, tiny):
+    from nesvm_jit.jit.threads import _is_serial
+
+    assert run_all([_is_serial, _is_serial], threading.Event(), small, tiny) == [tiny] * 2
+    asked: list = []
+
+    def chain():
+        asked.append(_is_serial())
+        yield
+
+    run_chains([chain(), chain()], threading.Event(), small, tiny)
+    assert asked == [tiny] * 2
+    assert not _is_serial()
+
+
+def test_jobs_of_few_cells_are_small_and_those_of_few_rows_are_tiny():
+    def job(n, p):
+        X = np.zeros((n, p))
+        X[0, 0] = 1.0
+        return make_job(as_matrix(X), np.arange(n) % 2, Settings())
+
+    sizes = [(400, 10), (500, 10), (447, 447), (448, 448), (2000, 99), (2000, 101)]
+    found = [(job(n, p).small, job(n, p).tiny) for n, p in sizes]
+    yes, small, no = (True, True), (True, False), (False, False)
+    assert found == [yes, small, yes, no, small, no]
+
+
 def test_a_task_that_fails_stops_the_others(two_threads):
     stop, ended = threading.Event(), []
 
@@ -449,7 +478,7 @@ def order_of(monkeypatch, counts, workers):
     monkeypatch.setattr(parallel, "get_threads", lambda: workers)
     asked = []
     monkeypatch.setattr(
-        parallel, "run_all", lambda tasks, stop, small: asked.append(len(tasks)) or tasks[0]()
+        parallel, "run_all", lambda tasks, stop, small, tiny: asked.append(len(tasks)) or tasks[0]()
     )
     log: list = []
     chains = [steps(name, count, log) for name, count in zip("abcdefgh", counts, strict=False)]

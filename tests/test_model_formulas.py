@@ -3,7 +3,7 @@ several, costs of zero, empty rows, features and costs of other sizes."""
 
 from copy import deepcopy
 from inspect import signature
-from itertools import product
+from itertools import pairwise, product
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,9 +13,10 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import row_slice, size_of
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.numerics.eigenvalues import power_iteration
-from nesvm_jit.problems import certificate
+from nesvm_jit.problems import blocks, certificate
 from nesvm_jit.problems.blocks import Block, Resident, block_bounds, block_size
 from nesvm_jit.problems.linear import LinearProblem, problem_in_memory
+from nesvm_jit.problems.rounding import row_norms_above
 from nesvm_jit.problems.shard import Shard
 from nesvm_jit.problems.streamed import ClassCosts, Mapped, Signs, Streamed
 from nesvm_jit.problems.sums import Curvature, Facts, Sums
@@ -220,6 +221,34 @@ def test_the_best_multiple_of_a_dual_point():
     assert lpsvm.dual_value(3.0, 0.0, none, 0.25) == (0.75, 0.25)
     assert lssvm.dual_value(3.0, 0.5, direction, 0.1) == (0.75, 0.5)  # no bound on it
     assert lssvm.dual_value(3.0, 1.5, none, 1.0) == (1.5, 1.0)
+
+
+def test_functions_of_rows_are_called_for_a_few_rows_of_a_block_at_a_time(monkeypatch):
+    monkeypatch.setattr(blocks, "PIECE", 4)
+    problem, _, y, c, _ = made("csvm", False, [(0, 10), (10, 31)])
+    shard, a = problem.shard, np.arange(31.0)
+    seen: list = []
+
+    def times(rows, v, t):
+        seen.append(v.astype(int).tolist())
+        return t * rows.y * rows.c * v
+
+    np.testing.assert_array_equal(shard.map(times, (a,), (3.0,)), 3.0 * y * c * a)
+    edges = [0, 4, 8, 10, 14, 18, 22, 26, 30, 31]
+    assert seen == [list(range(lo, hi)) for lo, hi in pairwise(edges)]
+    found = shard.reduce(lambda rows, v: float(rows.c @ v), (a,))
+    assert found == pytest.approx(c @ a, rel=1e-14)
+    assert shard.reduce(lambda rows, v: v.tolist(), (a,)) == a.tolist()
+    assert shard.reduce(lambda rows, v: float(v[0]), (a,), by=max) == 30.0
+    norms = row_norms_above(shard._norms, shard.row_cells())
+    np.testing.assert_array_equal(shard.row_norms(), norms)
+
+
+def test_rows_that_cost_nothing_have_no_share_of_their_cost():
+    alpha = np.array([1.0, 3.0, 0.0])
+    assert certificate.shares(alpha, np.array([2.0, 4.0, 1.0])).tolist() == [0.5, 0.75, 0.0]
+    assert certificate.shares(alpha, np.array([2.0, 0.0, 0.0])).tolist() == [0.5, 0.0, 0.0]
+    assert certificate.shares(np.zeros(0), np.zeros(0)).tolist() == []
 
 
 # ---------------------------------------------------------------- balancing

@@ -6,9 +6,11 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError
+from nesvm_jit import InputError, set_threads
+from nesvm_jit.jit import chunk_count, most_threads
+from nesvm_jit.kernels.exact_sums import column_products, row_products
 from nesvm_jit.matrix.checks import as_matrix
-from nesvm_jit.numerics.exact_sums import column_products, row_products
+from nesvm_jit.matrix.rows import size_of
 from nesvm_jit.numerics.semidefinite import proven_diagonal
 from nesvm_jit.problems.rounding import norm_above, on_grid
 from scipy.sparse import csr_matrix
@@ -161,6 +163,41 @@ def test_sums_of_products_are_nearly_exact_where_they_cancel(kind, seed):
     assert furthest(X, w, by_row) <= 0
     assert furthest(X.T, a, by_column) <= 0
     assert (by_row.error <= 1e-24 * np.abs(X * w).max(axis=1) + 1e-300).all()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_sums_of_products_by_chunks_are_those_of_all_rows_for_any_number_of_threads(kind, dtype):
+    rng = np.random.default_rng(3)
+    X = (rng.standard_normal((900, 31)) * 10.0 ** rng.uniform(-9, 9, (900, 31))).astype(dtype)
+    X *= rng.random(X.shape) < 0.8
+    X[:, 4] = 0.0
+    X[7] = 0.0
+    w, a = rng.standard_normal(31), rng.standard_normal(900)
+    matrix, found = as_matrix(kind(X)), []
+    assert chunk_count(900, 8 * size_of(matrix).work, 4 * 31) >= 3
+    for n in range(1, min(4, most_threads()) + 1):
+        set_threads(n)
+        found.append((row_products(matrix, w), column_products(matrix, a)))
+    set_threads(most_threads())
+    for sums in found[1:]:
+        for ours, first in zip(sums, found[0], strict=True):
+            assert all(np.array_equal(x, y) for x, y in zip(ours, first, strict=True))
+    by_row, by_column = found[0]
+    few = [0, 7, 450, 899]
+    assert furthest(X[few], w, [part[few] for part in by_row]) <= 0
+    assert furthest(X.T[:6], a, [part[:6] for part in by_column]) <= 0
+    assert (by_row.high[7], by_row.low[7], by_column.high[4], by_column.low[4]) == (0, 0, 0, 0)
+    assert (by_column.error <= 1e-20 * np.abs(X * a[:, None]).max(axis=0) + 1e-300).all()
+
+
+@pytest.mark.parametrize("w", [np.inf, np.nan, 1e308])
+def test_sums_of_products_beyond_all_numbers_are_none(w):
+    X = as_matrix(np.array([[1.0, 2.0], [1e10, 1.0]]))
+    with np.errstate(all="ignore"):
+        sums = row_products(X, np.array([w, 1.0])), column_products(X, np.array([1.0, w]))
+    assert not np.isfinite(sums[0].high[1])
+    assert not np.isfinite(sums[1].high[0])
 
 
 def test_the_largest_entry_of_the_heavier_sign_balances_the_others():

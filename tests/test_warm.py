@@ -38,7 +38,9 @@ def test_every_kernel_is_called_with_what_it_takes(kind):
     np.testing.assert_allclose(got["gram float64"], K, rtol=1e-12)
     np.testing.assert_allclose(got["gram float32"], K, rtol=1e-5)
     assert (got["gram float64"].dtype, got["gram float32"].dtype) == (np.float64, np.float32)
-    assert len(got) == 10
+    np.testing.assert_array_equal(got["exact sums of rows"].high, A @ w)
+    np.testing.assert_array_equal(got["exact sums of columns"].high, A.T @ a)
+    assert len(got) == 12
 
 
 def test_every_step_has_a_name():

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.loss import RowData
 from ..models.base import Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
@@ -195,12 +196,28 @@ def _linear_bias_range(
     shard = problem.shard
     if not problem.bias or not isinstance(shard, Shard) or problem.model.smoothed_penalty:
         return None
-    norms, rows = shard.row_norms(), shard.rows
-    off = radius_of(run.objective, run.dual) * norms
-    off += growth(shard.row_cells() + 8.0) * norms * norm_above(w)
-    off += (shard.row_cells() + 1.0) * TINY
-    off += growth(8.0) * (np.abs(margins) + abs(b))
+    rows, vectors = shard.rows, (margins, shard.row_norms(), shard.row_cells())
+    numbers = (radius_of(run.objective, run.dual), norm_above(w), b)
+    off = shard.map(_possible_change, vectors, numbers)
     return bias_range(rows.y, rows.c, margins - b, off, problem.model.loss)
+
+
+def _possible_change(
+    rows: RowData,
+    f: np.ndarray,
+    norms: np.ndarray,
+    cells: np.ndarray,
+    radius: float,
+    size: float,
+    b: float,
+) -> np.ndarray:
+    """How far x·w* can be from a margin less b, of any w* in the ball of this radius about a w of
+    this norm."""
+    off = radius * norms
+    off += growth(cells + 8.0) * norms * size
+    off += (cells + 1.0) * TINY
+    off += growth(8.0) * (np.abs(f) + abs(b))
+    return off
 
 
 def sparsest_linear(

@@ -12,6 +12,7 @@ from .. import jit, kernels
 from ..binary.solve import solve
 from ..files.libsvm.reader import read_libsvm
 from ..kernels.dual_newton import _newton_steps
+from ..kernels.exact_sums import column_products, row_products
 from ..kernels.public import as_spec
 from ..kernels.text.model import _parse_rows
 from ..matrix.checks import as_matrix
@@ -43,6 +44,8 @@ def calls(X: Any) -> dict[str, Callable[[], Any]]:
         "hessian": partial(kernels.hessian, X, a),
         "hessian_diagonal": partial(kernels.hessian_diagonal, X, a),
         "hessian_times": partial(kernels.hessian_times, X, a, w),
+        "exact sums of rows": partial(row_products, as_matrix(X), w),
+        "exact sums of columns": partial(column_products, as_matrix(X), a),
         "gram float64": partial(kernels.gram, X),
         "gram float32": partial(kernels.gram, X, dtype=np.float32),
     }

@@ -92,7 +92,7 @@ def _run(job: Job, splits: list[Split], session: Session, warm: Machine | None) 
     for split in splits:
         validation = Validation(job, split, [job.settings.C], limit, keep, session.stop)
         chains += validation.chains(starts)
-    run_chains(chains, session.stop, job.small)
+    run_chains(chains, session.stop, job.small, job.tiny)
     return found
 
 

@@ -60,8 +60,19 @@ class Job:
     def small(self) -> bool:
         """Whether the sub-problems are so small that threads would not pay."""
         n, p = extent(self.X)
-        rows = sum(n if problem.rows is None else len(problem.rows) for problem in self.problems)
-        return rows / len(self.problems) * min(n, p) < SMALL_CELLS
+        return self._mean_rows * min(n, p) < SMALL_CELLS
+
+    @property
+    def tiny(self) -> bool:
+        """Whether they are so small that not even one of their loops has work for two threads,
+        which would only be woken in vain."""
+        return self.small and self._mean_rows**2 < SMALL_CELLS
+
+    @property
+    def _mean_rows(self) -> float:
+        n = extent(self.X)[0]
+        rows = [n if problem.rows is None else len(problem.rows) for problem in self.problems]
+        return sum(rows) / len(rows)
 
     def pose(self, problem: Problem) -> Posed:
         """The rows of a sub-problem, ready to be fitted at any cost."""

@@ -8,6 +8,7 @@ from ..errors import InputError
 from ..files.model.certificates import require_certificates
 from ..files.model.record import ModelRecord
 from ..files.model.text import read_model, write_model
+from ..jit import one_blas_thread
 from ..kernels import gram, margins
 from ..kernels.sums import _margins, row_chunks
 from ..matrix.checks import as_matrix
@@ -170,11 +171,12 @@ class Machine:
         X = widen(X, width) if isinstance(X, Csr) else X
         scores = np.empty((n, record.coefs.shape[1]))
         rows = max(1, BLOCK_CELLS // max(1, len(record.coefs)))
-        for lo in range(0, n, rows):
-            hi = min(n, lo + rows)
-            (block, vectors), _ = narrowed(row_slice(X, lo, hi), V)
-            K = gram(block, vectors, *_kernel_of(record))
-            scores[lo:hi] = (np.tanh(K) if record.kernel == "sigmoid" else K) @ record.coefs
+        with one_blas_thread():
+            for lo in range(0, n, rows):
+                hi = min(n, lo + rows)
+                (block, vectors), _ = narrowed(row_slice(X, lo, hi), V)
+                K = gram(block, vectors, *_kernel_of(record))
+                scores[lo:hi] = (np.tanh(K) if record.kernel == "sigmoid" else K) @ record.coefs
         return scores + record.bias
 
 

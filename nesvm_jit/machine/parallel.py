@@ -11,14 +11,17 @@ Result = TypeVar("Result")
 
 
 def run_all(
-    tasks: Sequence[Callable[[], Result]], stop: threading.Event, small: bool
+    tasks: Sequence[Callable[[], Result]], stop: threading.Event, small: bool, tiny: bool = False
 ) -> list[Result]:
-    """The results of all tasks, in order; one by one if they are so small that threads would only
-    wait for each other in Python.
+    """The results of all tasks, in order; one by one if they are so `small` that threads would
+    only wait for each other in Python, on one thread alone if they are `tiny`.
 
     Ctrl-C sets `stop`, which tasks look at in every iteration; their best results are returned.
     """
     workers = min(get_threads(), len(tasks))
+    if tiny:
+        with serial_kernels():
+            return [task() for task in tasks]
     if workers <= 1 or small:
         return [task() for task in tasks]
 
@@ -41,7 +44,9 @@ def run_all(
     return [f.result() for f in futures]
 
 
-def run_chains(chains: Sequence[Iterator[object]], stop: threading.Event, small: bool) -> None:
+def run_chains(
+    chains: Sequence[Iterator[object]], stop: threading.Event, small: bool, tiny: bool = False
+) -> None:
     """Take all steps of all chains, those of a chain one after the other, until `stop` is set.
 
     Chains are begun in their order, so that what is finished can be kept early; as many as do not
@@ -72,4 +77,4 @@ def run_chains(chains: Sequence[Iterator[object]], stop: threading.Event, small:
             with lock:
                 waiting.append((turn, steps + 1, k))
 
-    run_all([work] * workers, stop, small)
+    run_all([work] * workers, stop, small, tiny)

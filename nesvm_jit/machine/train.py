@@ -108,7 +108,7 @@ def train(
             posed = job.share_matrix()
         training = Training(posed, c, warm_starts(warm, job), session, bool(probability))
         tasks = [partial(training.solve, number) for number in range(len(job.problems))]
-        found = run_all(tasks, session.stop, posed.small)
+        found = run_all(tasks, session.stop, posed.small, posed.tiny)
     machine = machine_of(job, found) if marks is None else approximate_machine(job, found, marks)
     machine.duals = [f.solution.alpha / checked.C for f in found] if keep_duals else None
     machine.solutions = found if keep_solutions else None

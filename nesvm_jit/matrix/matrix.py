@@ -147,6 +147,22 @@ def _csr_load(X, i, a, out):
         out[X.indices[k]] = a * X.data[k]
 
 
+def _dense_bounds(X, i):
+    return 0, X.shape[1]
+
+
+def _csr_bounds(X, i):
+    return X.indptr[i], X.indptr[i + 1]
+
+
+def _dense_entry(X, i, k):
+    return k, np.float64(X[i, k])
+
+
+def _csr_entry(X, i, k):
+    return X.indices[k], np.float64(X.data[k])
+
+
 def shape(X: Any) -> tuple[int, int]:
     """Rows and columns of X."""
     return _dense_shape(X) if isinstance(X, np.ndarray) else _csr_shape(X)
@@ -172,6 +188,16 @@ def row_load(X, i, a, out):
     return _dense_load(X, i, a, out) if isinstance(X, np.ndarray) else _csr_load(X, i, a, out)
 
 
+def row_bounds(X, i):
+    """The first entry of x_i, and the end of its entries."""
+    return _dense_bounds(X, i) if isinstance(X, np.ndarray) else _csr_bounds(X, i)
+
+
+def entry(X, i, k):
+    """The column and the value of entry k, which is in row i."""
+    return _dense_entry(X, i, k) if isinstance(X, np.ndarray) else _csr_entry(X, i, k)
+
+
 @overload(shape)
 def _shape(X):
     return _dense_shape if isinstance(X, types.Array) else _csr_shape
@@ -195,3 +221,13 @@ def _row_norms(X, i):
 @overload(row_load)
 def _row_load(X, i, a, out):
     return _dense_load if isinstance(X, types.Array) else _csr_load
+
+
+@overload(row_bounds)
+def _row_bounds(X, i):
+    return _dense_bounds if isinstance(X, types.Array) else _csr_bounds
+
+
+@overload(entry)
+def _entry(X, i, k):
+    return _dense_entry if isinstance(X, types.Array) else _csr_entry

@@ -13,6 +13,9 @@ from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import Size, row_slice, size_of
 
 BLOCK_BYTES = 1 << 26  # of rows; a pass over as many takes a few milliseconds
+# Rows that one call of NumPy is for: what it makes on the way stays in the cache, and in memory
+# that the process has already; new memory costs more than the arithmetic.
+PIECE = 1 << 14
 
 
 class Block(NamedTuple):
@@ -43,6 +46,12 @@ def block_bounds(size: Size) -> list[tuple[int, int]]:
     n = size.rows
     count = max(1, min(n, -(-n * size.row_bytes // BLOCK_BYTES)))
     return [(n * k // count, n * (k + 1) // count) for k in range(count)]
+
+
+def pieces(bounds: list[tuple[int, int]]) -> list[slice]:
+    """The rows of every block, a few at a time."""
+    starts = [(first, hi) for lo, hi in bounds for first in range(lo, hi, PIECE)]
+    return [slice(first, min(first + PIECE, hi)) for first, hi in starts]
 
 
 def block_size(data: Blocks) -> Size:

@@ -171,8 +171,13 @@ def dual_of_margins(rows: RowData, f: np.ndarray, centre: np.ndarray, mu: float,
     r = 1.0 - rows.y * f
     if loss != HINGE:
         return 2.0 * rows.c * r
-    about = np.divide(centre, rows.c, out=np.zeros(len(f)), where=rows.c > 0.0)
-    return rows.c * hinge_u(about + r / (mu * rows.s))
+    return rows.c * hinge_u(shares(centre, rows.c) + r / (mu * rows.s))
+
+
+def shares(alpha: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """α/c, and zero where a row costs nothing; division under a mask is slower than without."""
+    used = c > 0.0
+    return alpha / c if used.all() else np.divide(alpha, c, out=np.zeros(len(c)), where=used)
 
 
 def imbalance_of(rows: RowData, alpha: np.ndarray) -> float:
@@ -201,8 +206,7 @@ def _multiple(rows: RowData, alpha: np.ndarray, t: float, loss: int) -> np.ndarr
 
 
 def _largest_share(rows: RowData, alpha: np.ndarray) -> float:
-    shares = np.zeros(len(alpha))
-    return float(np.divide(alpha, rows.c, out=shares, where=rows.c > 0.0).max(initial=0.0))
+    return float(shares(alpha, rows.c).max(initial=0.0))
 
 
 def _total(rows: RowData, alpha: np.ndarray) -> float:

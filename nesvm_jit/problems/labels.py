@@ -37,10 +37,15 @@ def bias_range(
     # b is least where Σ{c_i : e_i ≤ b} first reaches the cost of all positive rows, and largest
     # where it first exceeds it
     positive, doubt = float(c[y > 0].sum()), growth(2.0 * len(e) + 8.0) * total
-    low, high = np.sort(e - off), np.sort(e + off)
-    by_low = np.cumsum(c[np.argsort(e - off, kind="stable")])
-    by_high = np.cumsum(c[np.argsort(e + off, kind="stable")])
+    low, by_low = _costs_up_to(e - off, c)
+    high, by_high = _costs_up_to(e + off, c)
     first = int(np.searchsorted(by_low, positive - doubt))
     last = int(np.searchsorted(by_high, positive + doubt, side="right"))
     least = -np.inf if positive <= doubt or first == len(e) else float(low[first])
     return least, np.inf if last == len(e) else float(high[last])
+
+
+def _costs_up_to(e: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """e from the least on, and the costs of all that are no larger."""
+    order = np.argsort(e)  # equal numbers in any order: a third of the time of a stable sort
+    return e[order], np.cumsum(c[order])

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..kernels.exact_sums import Sums, two_sum
 from ..kernels.loss import HINGE, SQUARE, RowData
-from ..numerics.exact_sums import Sums, two_sum
 from .certificate import DualPoint, Vectors
 from .rounding import (
     TINY,

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..jit import chunk_count
+from ..kernels.exact_sums import Sums as ExactSums
+from ..kernels.exact_sums import column_products, row_products
 from ..kernels.hessian import Memory as HessianMemory
 from ..kernels.hessian import (
     _hessian,
@@ -23,9 +25,8 @@ from ..kernels.sums import _accumulate, _margins, _row_norms
 from ..kernels.sweep import _sweep, sweep_workspace
 from ..matrix.matrix import Csr, Matrix
 from ..models.base import Model
-from ..numerics.exact_sums import Sums as ExactSums
-from ..numerics.exact_sums import column_products, row_products
-from .blocks import Blocks, Resident, block_size, count_cells
+from .blocks import Blocks, Resident, block_size, count_cells, pieces
+from .certificate import shares
 from .rounding import row_norms_above
 from .sums import Curvature, Facts, Sums
 
@@ -61,6 +62,7 @@ class Shard:
         self.n_rows, self.n_features = data.size.rows, data.size.cols
         self._y, self._c, self._s = y, c, np.empty(self.n_rows)
         self._bounds, self._block = data.bounds, block_size(data)
+        self._pieces = pieces(data.bounds)
         self._work = sweep_workspace(self._block)
         self._chunks = chunk_count(self._block.rows, self._block.work)
         self._views: list[View] | None = None
@@ -176,7 +178,7 @@ class Shard:
 
     def row_norms(self) -> np.ndarray:
         """‖x_i‖₂ of every row, rounded up."""
-        return row_norms_above(self._norms, self._cells)
+        return self.map(_norms_above, (self._norms, self._cells))
 
     def row_cells(self) -> np.ndarray:
         """How many entries of every row are stored."""
@@ -241,9 +243,8 @@ class Shard:
     def centre_on(self, alpha: np.ndarray) -> None:
         """Smooth about this dual point."""
         centre = self._walk.centre
-        for lo, hi in self._bounds:
-            at = slice(lo, hi)
-            np.divide(alpha[at], self._c[at], out=centre[at], where=self._c[at] > 0.0)
+        for at in self._pieces:
+            centre[at] = shares(alpha[at], self._c[at])
 
     # ------------------------------------------------------------ curvature where steps ended
 
@@ -345,24 +346,22 @@ class Shard:
         for name, array in self.state().items():
             array[:] = state[name]
 
-    # ------------------------------------------------------------ functions of blocks
+    # ------------------------------------------------------------ functions of rows
 
     def map(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> np.ndarray:
-        """function(rows, *vectors, *numbers) of every block, as one vector."""
+        """function(rows, *vectors, *numbers) of a few rows after the other, as one vector."""
         out = np.empty(self.n_rows)
-        for lo, hi in self._bounds:
-            at = slice(lo, hi)
+        for at in self._pieces:
             out[at] = function(self._rows(at), *(v[at] for v in vectors), *numbers)
         return out
 
     def reduce(
         self, function: Callable, vectors: tuple, numbers: tuple = (), by: Any = None
     ) -> Any:
-        """The sum of function(rows, *vectors, *numbers) over all blocks, or what `by` makes of
-        two of them."""
+        """The sum of function(rows, *vectors, *numbers) over all rows, a few after the other, or
+        what `by` makes of two such values."""
         found = None
-        for lo, hi in self._bounds:
-            at = slice(lo, hi)
+        for at in self._pieces:
             value = function(self._rows(at), *(v[at] for v in vectors), *numbers)
             found = value if found is None else by(found, value) if by else found + value
         return found
@@ -393,3 +392,7 @@ def _total(rows: RowData, d: np.ndarray) -> float:
 
 def _product(rows: RowData, d: np.ndarray, norms: np.ndarray, bias: bool) -> float:
     return float(d @ (norms**2 + bias))
+
+
+def _norms_above(rows: RowData, norms: np.ndarray, cells: np.ndarray) -> np.ndarray:
+    return row_norms_above(norms, cells)

@@ -131,7 +131,7 @@ class Search:
         chains: list[Iterator[None]] = []
         for column in missing:
             chains += self._chains(job, column, checkpoint)
-        run_chains(chains, self.session.stop, job.small)
+        run_chains(chains, self.session.stop, job.small, job.tiny)
 
     def _prepare(self, gamma: float | None) -> Job:
         """The job of one γ, with its kernel matrix where that fits into memory."""

@@ -11,7 +11,7 @@ from ...matrix.matrix import CsrArrays
 from ..text import display_name
 from .explain import explain, line_of, token
 
-BLOCK_BYTES = 1 << 20  # of text that one thread parses at a time
+BLOCK_BYTES = 1 << 18  # of text that one thread parses at a time: half a millisecond
 LINE_BYTES = 1 << 14  # of text in which the end of a line is looked for at a time
 HARD_PER_BLOCK = 64  # numbers left to Python for which a block has memory at first
 
