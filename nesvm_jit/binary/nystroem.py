@@ -92,7 +92,7 @@ def bounds_of_kernel(
     """P from above and D from below of the kernel that is approximated, at the machine's
     coefficients and its α, for a problem of these rows of X: one pass over support vectors. None
     where that takes too many kernel values, or the penalty is none of a kernel."""
-    if settings.model not in HALF_SQUARE:
+    if settings.model not in HALF_SQUARE or found.w is None:
         return None
     n = shape(X)[0]
     rows = np.arange(n) if rows is None else rows
@@ -105,7 +105,8 @@ def bounds_of_kernel(
     if used * len(part) > MOST_CELLS:
         return None
     narrow, budget = narrowed(take_rows(X, part))[0][0], budget_bytes(settings.cache_mb)
-    spec = as_spec(*marks.kernel, shape(X)[1])
+    kernel, gamma, coef0, degree = marks.kernel
+    spec = as_spec(kernel, gamma, coef0, degree, shape(X)[1])
     dtype = np.float32 if spec.kind == RBF else np.float64
     fine = partial(KernelRows, narrow, spec, budget)
     K = KernelRows(narrow, spec, budget, dtype, finer=fine)

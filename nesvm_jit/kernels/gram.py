@@ -196,8 +196,8 @@ def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
 
 @kernel
 def _products_of_part(k, n_blocks, X, part, W, centre, squares, spec, size, how, sums, out):
-    """Of the columns t of block k: f_s = Σ W_t K_st over t ≤ s, for the rows s of a part; where s is
-    such a column too, out_t += Σ W_s K_st over s > t, K being symmetric."""
+    """Of the columns t of block k: f_s = Σ W_t K_st over t ≤ s, for the rows s of a part; where s
+    is such a column too, out_t += Σ W_s K_st over s > t, K being symmetric."""
     _, p = shape(X)
     vectors = len(W)
     t0, t1 = k * size[1], min((k + 1) * size[1], part.m)

@@ -73,7 +73,7 @@ def entries_of(
     norms = row_norms_above(norms_of(X)[0], cells)
     most, eps = (p if how != SPARSE else int(cells.max(initial=0.0))), np.finfo(dtype).eps / 2.0
     reach = 0.0
-    exact = how != DIFFERENCES and not centre.any() and exact_products(X, norms, dtype)
+    exact = how == BLAS and not centre.any() and exact_products(X, norms, dtype)
     if spec.kind == RBF and how != DIFFERENCES and not exact:
         whole = above(spec.gamma * float(norms.max(initial=0.0)) ** 2, 4)
         reach = above(spec.gamma * _farthest(X, centre, norms), 4) if how == BLAS else whole
