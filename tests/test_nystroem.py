@@ -107,7 +107,8 @@ def test_the_kernel_itself_is_certified_beside_its_approximation(model, kernel, 
     loss = np.maximum(r, 0.0) if model == "csvm" else r**2
     assert found["objective"] == pytest.approx(0.5 * beta @ f + 3.0 * loss.sum(), rel=1e-9)
     P, D = found["objective"], found["dual_objective"]
-    assert found["gap"] == (P - D) / P > 1e-6
+    assert found["gap"] == (P - D) / P
+    assert kernel == "poly" or found["gap"] > 1e-6  # a polynomial of few features is matched
     (there,) = certify(m, X, y, polish=0.0).problems
     assert there.objective == pytest.approx(P, rel=1e-9)
 
