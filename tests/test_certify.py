@@ -7,7 +7,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, certify, load_model, solve, train
+from nesvm_jit import NESVC, InputError, certify, load_model, solve, train
 from nesvm_jit.certifying import sums
 from scipy.sparse import csr_matrix
 
@@ -141,6 +141,44 @@ def test_weights_of_rows_and_classes_are_part_of_the_problem():
     (bounds,) = certify(m, X, y, class_weight={1.0: 5.0}, sample_weight=weight).problems
     best = optimum("csvm", X, y, 3.0 * weight * np.where(y > 0, 5.0, 1.0), True)
     assert encloses(bounds, best, POLISHED)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("weight", [{2.0: 3.0, 9.0: 0.5}, "balanced"])
+def test_weights_of_classes_are_kept_in_files_of_ours(tmp_path, weight, kernel):
+    X, y = three_classes()
+    m = train(X, y, kernel=kernel, gamma=0.5 if kernel == "rbf" else None, class_weight=weight)
+    of = weight if weight != "balanced" else {k: 30.0 / (y == k).sum() for k in m.classes}
+    kept = [of.get(k, 1.0) for k in m.classes]
+    assert m.record.extra["class_weights"] == kept
+    m.save(tmp_path / "m")
+    known = certify(tmp_path / "m", X, y, polish=0.0)
+    given = certify(m, X, y, polish=0.0, class_weight=dict(zip(m.classes, kept, strict=True)))
+    assert known.facts() | {"seconds": 0} == given.facts() | {"seconds": 0}
+    without = certify(m, X, y, polish=0.0, class_weight=dict.fromkeys(m.classes, 1.0))
+    assert known.objective != without.objective
+    assert "class_weights" not in train(X, y).record.extra
+
+
+@pytest.mark.parametrize("kept", [[1.0], "many", [1.0, -2.0, 1.0], [1.0, 1.0, float("nan")]])
+def test_damaged_weights_of_classes_are_refused(kept):
+    X, y = three_classes()
+    m = train(X, y)
+    m.record.extra["class_weights"] = kept
+    with pytest.raises(InputError, match="must say a weight for each of its classes"):
+        certify(m, X, y)
+
+
+@pytest.mark.parametrize("weight", [{"b": 3.0}, "balanced"])
+def test_weights_of_classes_of_an_estimator_are_known(weight):
+    pytest.importorskip("sklearn")
+    X, y = half_space(n=60)
+    names = np.where(y > 0, "a", "b")
+    fitted = NESVC(kernel="linear", class_weight=weight).fit(X, names)
+    of = weight if weight != "balanced" else {k: 30.0 / (names == k).sum() for k in "ab"}
+    given = certify(fitted, X, names, class_weight={k: of.get(k, 1.0) for k in "ab"}, polish=0.0)
+    assert certify(fitted, X, names, polish=0.0).objective == given.objective
+    assert given.gap < 0.5
 
 
 def test_duplicate_rows_are_matched_one_by_one():

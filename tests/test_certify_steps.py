@@ -6,19 +6,22 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, certify
-from nesvm_jit.certifying import checker, kernel, polish, sums
+from nesvm_jit.certifying import checker, kernel, polish, proximal, sums
 from nesvm_jit.certifying.given import FREE, NONE, PENALISED, Given, as_given
 from nesvm_jit.certifying.linear import with_feature
 from nesvm_jit.certifying.matching import match
 from nesvm_jit.certifying.posed import Posed, Proven
 from nesvm_jit.certifying.result import Certificate, ProblemBounds
 from nesvm_jit.files.model.record import ModelRecord
-from nesvm_jit.kernels.loss import SQUARE
+from nesvm_jit.kernels.loss import HINGE, SQUARE
+from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.matrix import shape
 from nesvm_jit.problems.kernel import KernelProblem
 from nesvm_jit.problems.kernel_rows import KernelRows
 from scipy.sparse import csr_matrix
+
+from .optima import optimum
 
 X = np.array([[1.0, 2.0], [0.0, -0.5], [2.0, 0.0], [0.5, 1.0]])
 Y = np.array([1.0, -1.0, 1.0, -1.0])
@@ -313,20 +316,19 @@ def test_a_working_set_holds_the_largest_violations_of_both_sides(monkeypatch):
 
 
 def dual(bias=False, alpha=ALPHA):
-    return polish.LinearDual(as_matrix(X), Y, C, bias, alpha)
+    rows = KernelRows(as_matrix(X), as_spec("poly", 1.0, 0.0, 1, X.shape[1]), 1e6)
+    return polish.KernelDual(KernelProblem(rows, Y, C, bias, HINGE), alpha)
 
 
-def test_a_linear_dual_knows_its_gradient_wherever_it_moves():
+def test_a_dual_knows_its_gradient_wherever_it_moves():
     found = dual(alpha=np.array([3.0, -1.0, 0.25, 1.0]))
     np.testing.assert_array_equal(found.beta, [2.0, 0.0, 0.25, 0.0])  # in its box
     np.testing.assert_array_equal(found.lower, [0.0, -1.0, 0.0, 0.0])
     np.testing.assert_array_equal(found.upper, [2.0, 0.0, 0.5, 0.0])
     np.testing.assert_allclose(found.gradient(), Y - X @ X.T @ found.beta)
-    assert found.passes == 2
     found.move(np.array([1, 2]), np.array([-0.5, 0.5]))
     np.testing.assert_array_equal(found.beta, [2.0, -0.5, 0.5, 0.0])
     np.testing.assert_allclose(found.gradient(), Y - X @ X.T @ found.beta, atol=1e-15)
-    assert found.passes == 3
     np.testing.assert_allclose(found.block(np.array([2, 0])), (X @ X.T)[np.ix_([2, 0], [2, 0])])
 
 
@@ -351,45 +353,104 @@ def test_polish_ends_at_the_best_point_of_the_box(bias):
     rise, fall = (alpha * Y < found.upper), (alpha * Y > found.lower)
     worst = max(e[rise].max(), 0.0), max((-e[fall]).max(initial=0.0), 0.0)
     assert bias or max(worst) <= 1e-9
-    assert found.passes <= 20
+
+
+def counted(monkeypatch, found):
+    """How often a dual point moves, in a list."""
+    moves, move = [], found.move
+    monkeypatch.setattr(found, "move", lambda *to: (moves.append(1), move(*to)))
+    return moves
 
 
 def test_polish_stops_when_time_is_up_after_the_first_round(monkeypatch):
     monkeypatch.setattr(polish, "INNER", 1e9)
     found = dual(False, np.zeros(4))
+    moves = counted(monkeypatch, found)
     polish.polish(found, -1.0)
-    assert found.passes == 3
+    assert len(moves) == 1
 
 
-def test_polish_leaves_the_optimum_alone():
+def test_polish_leaves_the_optimum_alone(monkeypatch):
     best = polish.polish(dual(False, np.zeros(4)), 60.0)
     found = dual(False, best)
+    moves = counted(monkeypatch, found)
     violation = np.where(found.beta < found.upper, found.gradient(), -np.inf).max()
     assert violation < 1e-9
     polish.polish(found, 60.0)
-    assert found.passes <= 2 + polish.IDLE + 1
+    assert len(moves) <= polish.IDLE + 1
 
 
-def test_epochs_of_single_coordinates_go_on_while_they_gain(monkeypatch):
-    rng = np.random.default_rng(1)
-    rows, c = as_matrix(rng.standard_normal((40, 5))), np.full(40, 0.5)
-    y = np.where(rng.random(40) < 0.5, 1.0, -1.0)
-    alpha, epochs = polish.ascend(rows, y, c, np.zeros(40), 60.0)
-    once, one = polish.ascend(rows, y, c, np.zeros(40), -1.0)
-    assert one == 1.0
-    assert 2.0 < epochs < 200.0
+# ---------------------------------------------------------------- proximal points
+
+
+def drawn(n=40, p=5, seed=1):
+    rng = np.random.default_rng(seed)
+    c = rng.choice([0.0, 0.5, 2.0], n)
+    return rng.standard_normal((n, p)), np.where(rng.random(n) < 0.5, 1.0, -1.0), c
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_slopes_of_a_proximal_problem_are_those_of_its_values(bias):
+    rows, y, c = drawn()
+    found = proximal.Proximal(as_matrix(rows), y, c, bias, 0.3 * c)
+    np.testing.assert_array_equal(found.sigma, 10.0 * c)
+
+    def value(v):
+        r = 1.0 - y * (rows @ v[:-1] + v[-1])
+        a = np.clip(0.3 * c + 10.0 * c * r, 0.0, c)
+        pulled = np.divide((a - 0.3 * c) ** 2, 20.0 * c, out=np.zeros(40), where=c > 0.0)
+        return 0.5 * v[:-1] @ v[:-1] + a @ r - pulled.sum()
+
+    v = np.append(np.linspace(-0.3, 0.4, 5), 0.2)
+    at = found.at(v[:-1], v[-1], rows @ v[:-1] + v[-1])
+    step = 1e-6
+    slopes = [(value(v + step * e) - value(v - step * e)) / (2 * step) for e in np.eye(6)]
+    np.testing.assert_allclose(at.slope[:-1], slopes[:-1], rtol=1e-6, atol=1e-6)
+    assert at.slope[-1] == (pytest.approx(slopes[-1], rel=1e-6) if bias else 0.0)
+    objective, gap = found.gap(at)
+    w, a = v[:-1], at.alpha
+    P = 0.5 * w @ w + c @ np.maximum(1.0 - y * (rows @ w + 0.2), 0.0)
+    dual_weights = rows.T @ (a * y)
+    assert objective == pytest.approx(P, rel=1e-13)
+    assert gap == pytest.approx(P - a.sum() + 0.5 * dual_weights @ dual_weights, rel=1e-12)
+
+
+@pytest.mark.parametrize("dense", [2000, 0])
+@pytest.mark.parametrize("bias", [False, True])
+def test_climbing_ends_at_the_optimum_of_the_dual(monkeypatch, bias, dense):
+    monkeypatch.setattr(proximal, "DENSE", dense)
+    rows, y, c = drawn()
+    best = optimum("csvm", rows, y, c, bias)
+    for start in (np.zeros(5), np.full(5, 3.0)):
+        a, passes = proximal.climb(as_matrix(rows), y, c, bias, 9.0 * c, start, 0.5, 60.0)
+        v = rows.T @ (a * y)
+        assert a.sum() - 0.5 * v @ v == pytest.approx(best, rel=2e-8)
+        assert ((a >= 0.0) & (a <= c)).all()
+        assert not bias or a @ y == pytest.approx(0.0, abs=1e-8 * a.sum())
+        assert 4.0 < passes < 3000.0
+
+
+def test_climbing_stops_when_time_is_up_after_the_first_problem():
+    rows, y, c = drawn()
+    matrix, start = as_matrix(rows), np.full(5, 3.0)
+    soon, few = proximal.climb(matrix, y, c, True, 0.5 * c, start, 0.0, -1.0)
+    late, many = proximal.climb(matrix, y, c, True, 0.5 * c, start, 0.0, 60.0)
+    assert few < many
 
     def value(a):
         v = rows.T @ (a * y)
         return a.sum() - 0.5 * v @ v
 
-    assert value(alpha) > value(once) > 0.0
-    assert ((alpha >= 0.0) & (alpha <= c)).all()
-    again, more = polish.ascend(rows, y, c, alpha, 60.0)
-    assert more <= 3.0
-    assert value(again) == pytest.approx(value(alpha), rel=1e-4)
-    clipped, _ = polish.ascend(rows, y, c, np.full(40, 9.0), -1.0)
-    assert (clipped <= c).all()
+    assert 0.0 < value(soon) < value(late)
+    assert soon @ y == pytest.approx(0.0, abs=1e-8 * soon.sum())
+
+
+def test_nothing_balanced_is_nothing_found(monkeypatch):
+    monkeypatch.setattr(proximal, "STEPS", 0)
+    monkeypatch.setattr(proximal, "BALANCED", -1.0)
+    rows, y, c = drawn()
+    found, _ = proximal.climb(as_matrix(rows), y, c, True, 0.5 * c, np.zeros(5), 0.0, -1.0)
+    assert found is None
 
 
 # ---------------------------------------------------------------- models and data

@@ -10,11 +10,14 @@ from nesvm_jit.kernels.gram import (
     BLAS,
     DIFFERENCES,
     SPARSE,
+    Part,
     Spec,
     _gram,
     _gram_part,
+    _products_of_part,
     centre_of,
     density,
+    exact_products,
     reach_of,
     squares_of,
     tile_starts,
@@ -126,6 +129,40 @@ def test_tiles_begin_at_multiples_of_their_size():
     none = tile_starts(0, 7, (2, 3), False)
     assert none.shape == (0, 2)
     assert none.dtype == np.int64
+
+
+# ---------------------------------------------------------------- products with vectors
+
+
+@both_layouts
+@pytest.mark.parametrize(("names", "how"), WAYS)
+@pytest.mark.parametrize("size", TILES)
+@pytest.mark.parametrize("panel", [2, 3, 100])
+def test_products_with_vectors_by_half_of_the_matrix(layout, names, how, size, panel):
+    spec, index, m = as_spec(*names, 4), np.array([5, 0, 6, 3, 1, 4]), 4
+    A, _, centre, squares = parts(layout(X), layout(X), spec)
+    W, out = RNG.normal(size=(2, m)), np.zeros((2, 6))
+    for lo in range(0, 6, panel):
+        part = Part(index, lo, min(6, lo + panel), m)
+        blocks = -(-min(part.hi, m) // size[1])
+        sums = np.zeros((blocks, 2, part.hi - lo))
+        _products_of_part(blocks, A, part, W, centre, squares, spec, size, how, sums, out)
+        out[:, lo : part.hi] += sums.sum(axis=0)
+    expect = W @ oracle.gram(X[index[:m]], X[index], *names)
+    np.testing.assert_allclose(out, expect, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_products_are_exact_of_whole_numbers_that_are_not_too_large(dtype):
+    largest = {np.float32: 2.0**20, np.float64: 2.0**49}[dtype]
+    whole = np.array([[1.0, 2.0], [-3.0, 0.0]])
+    norms = np.array([0.0, np.sqrt(largest) * (1 - 1e-9)])
+    assert exact_products(whole, norms, dtype)
+    assert not exact_products(whole, np.array([np.sqrt(largest)]), dtype)
+    assert not exact_products(whole + 0.5, norms, dtype)
+    assert exact_products(as_matrix(csr_matrix(whole)), norms, dtype)
+    assert not exact_products(as_matrix(csr_matrix(whole / 2)), norms, dtype)
+    assert exact_products(whole.astype(np.int8), norms, dtype)
 
 
 # ---------------------------------------------------------------- which way

@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, load_model
+from nesvm_jit import InputError, certify, load_model
 from nesvm_jit.binary.nystroem import nystroem
+from nesvm_jit.cli import words
+from nesvm_jit.machine import facts as report
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
@@ -15,6 +17,7 @@ from tests.endings import solve, train
 from . import oracle
 from .commands import data_file, done, refused
 from .data import shells
+from .optima import features_of, optimum
 
 
 @pytest.mark.parametrize(
@@ -80,6 +83,59 @@ def test_what_cannot_be_is_refused():
         train(X, y, kernel="rbf", approx="nystroem", cache_mb=0.01)
     with pytest.raises(InputError, match="approx is for `train`"):
         solve(X, np.where(y > 1, 1.0, -1.0), kernel="rbf", approx="nystroem")
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly"])
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_kernel_itself_is_certified_beside_its_approximation(model, kernel, bias):
+    X, y = shells(n=150)
+    how = {"gamma": 0.5, "coef0": 1.0, "degree": 2}
+    m = train(
+        X, y, model, kernel, C=3.0, bias=bias, approx="nystroem", landmarks=20, tol=1e-6, **how
+    )
+    (problem,) = m.problems
+    found = problem["kernel"]
+    K, sign = oracle.gram(X, X, kernel, *how.values()), np.where(y == m.classes[0], 1.0, -1.0)
+    best = optimum(model, features_of(K), sign, np.full(150, 3.0), bias)
+    assert found["dual_objective"] <= best * (1 + 1e-9)
+    assert best * (1 - 1e-9) <= found["objective"]
+    beta = np.zeros(150)
+    np.add.at(beta, m.support_rows, m.record.coefs[:, 0])
+    f = K @ beta
+    r = 1.0 - sign * (f + m.record.bias[0])
+    loss = np.maximum(r, 0.0) if model == "csvm" else r**2
+    assert found["objective"] == pytest.approx(0.5 * beta @ f + 3.0 * loss.sum(), rel=1e-9)
+    P, D = found["objective"], found["dual_objective"]
+    assert found["gap"] == (P - D) / P
+    assert kernel == "poly" or found["gap"] > 1e-6  # a polynomial of few features is matched
+    (there,) = certify(m, X, y, polish=0.0).problems
+    assert there.objective == pytest.approx(P, rel=1e-9)
+
+
+def test_every_pair_of_classes_is_certified_and_the_facts_are_their_sums():
+    X, y = shells(n=90, k=3)
+    m = train(X, y, kernel="rbf", gamma=0.5, approx="nystroem", landmarks=15, tol=1e-6)
+    known = [p["kernel"] for p in m.problems]
+    facts = report.training(m, "auto", {})["approx"]
+    assert len(known) == 3
+    for name in ("objective", "dual_objective"):
+        assert facts[name] == sum(k[name] for k in known)
+    assert facts["gap"] == max(k["gap"] for k in known)
+    line = f"Certified gap of the kernel itself = {facts['gap']:.3e}"
+    assert list(words.training_lines(report.training(m, "auto", {})))[-1] == line
+    for bounds, k in zip(certify(m, X, y, polish=0.0).problems, known, strict=True):
+        assert bounds.objective == pytest.approx(k["objective"], rel=1e-9)
+
+
+def test_the_kernel_itself_is_left_out_where_it_takes_too_long_or_is_none(monkeypatch):
+    X, y = shells(n=60)
+    how = {"kernel": "rbf", "gamma": 0.5, "approx": "nystroem", "landmarks": 10}
+    assert "kernel" not in train(X, y, "lpsvm", **how).problems[0]
+    monkeypatch.setattr("nesvm_jit.binary.nystroem.MOST_CELLS", 60)
+    m = train(X, y, **how)
+    assert "kernel" not in m.problems[0]
+    assert report.training(m, "auto", {})["approx"] == {"kind": "nystroem", "landmarks": 10}
 
 
 def test_on_the_command_line(tmp_path, monkeypatch):

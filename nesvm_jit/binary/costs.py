@@ -21,8 +21,8 @@ def costs(
             raise InputError(f"sample_weight must not be negative, got {weights.min()}")
         c *= weights
     if isinstance(class_weight, str):
-        one_of("class_weight", class_weight, ("balanced",))
-        class_weight = {k: len(y) / (len(classes) * np.count_nonzero(y == k)) for k in classes}
+        sizes = np.array([np.count_nonzero(y == k) for k in classes])
+        class_weight = weights_of(class_weight, classes, sizes)
     names = " and ".join(f"{k:g}" for k in classes) if len(classes) == 2 else "the labels"
     if not isinstance(class_weight, (Mapping, type(None))):
         raise InputError(f"class_weight must map {names} to weights, got {class_weight!r:.60}")
@@ -36,6 +36,17 @@ def costs(
     return c
 
 
+def weights_of(
+    class_weight: Mapping[float, float] | str | None, classes: np.ndarray, sizes: np.ndarray
+) -> Mapping[float, float]:
+    """The weights of classes that are asked for by a word or one by one, of so many rows each."""
+    if isinstance(class_weight, str):
+        one_of("class_weight", class_weight, ("balanced",))
+        shares = int(sizes.sum()) / (len(classes) * sizes)
+        return dict(zip(classes.tolist(), shares.tolist(), strict=True))
+    return class_weight or {}
+
+
 def class_costs(
     C: float,
     class_weight: Mapping[float, float] | str | None,
@@ -44,6 +55,5 @@ def class_costs(
 ) -> np.ndarray:
     """The cost of a row of each class, of which there are this many rows."""
     if isinstance(class_weight, str):
-        one_of("class_weight", class_weight, ("balanced",))
-        return C * int(sizes.sum()) / (len(classes) * sizes)
+        class_weight = weights_of(class_weight, classes, sizes)
     return costs(C, classes, classes, None, class_weight)

@@ -6,6 +6,7 @@ With K_L the kernel between the landmarks and k(x) that between x and them, φ(x
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse import vstack
@@ -14,15 +15,24 @@ from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
 from ..kernels import gram
+from ..kernels.gram import RBF
+from ..kernels.public import as_spec
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, row_slice, take_rows
-from ..settings import Settings
+from ..models import MODELS
+from ..problems.kernel import KernelProblem
+from ..problems.kernel_rows import KernelRows
+from ..settings import HALF_SQUARE, Settings
 from .kernel_matrix import budget_bytes, spec_of
+from .solution import Solution
 
 SINGULAR = 1e-12  # share of K_L's largest eigenvalue: directions of smaller ones are left out
 BLOCK_CELLS = 1 << 22  # kernel values that are held at a time, 32 MB
 USUAL = 1000  # landmarks where none are asked for
+# Support vectors times rows beyond which the kernel itself is not certified by `train`: more than
+# this takes longer than about ten seconds.
+MOST_CELLS = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,41 @@ def nystroem(X: Matrix, settings: Settings) -> tuple[Landmarks, Matrix]:
         )
     with one_blas_thread():
         return marks, as_matrix(marks.features(X))
+
+
+def bounds_of_kernel(
+    marks: Landmarks,
+    X: Matrix,
+    rows: np.ndarray | None,
+    sign: np.ndarray,
+    c: np.ndarray,
+    found: Solution,
+    settings: Settings,
+) -> tuple[float, float] | None:
+    """P from above and D from below of the kernel that is approximated, at the machine's
+    coefficients and its α, for a problem of these rows of X: one pass over support vectors. None
+    where that takes too many kernel values, or the penalty is none of a kernel."""
+    if settings.model not in HALF_SQUARE or found.w is None:
+        return None
+    n = shape(X)[0]
+    rows = np.arange(n) if rows is None else rows
+    part = np.union1d(rows, marks.numbers)
+    place, where = np.searchsorted(part, rows), np.searchsorted(part, marks.numbers)
+    y, cost, beta, alpha = np.ones(len(part)), *np.zeros((3, len(part)))
+    y[place], cost[place], alpha[place] = sign, c, found.alpha
+    beta[where] = marks.coefficients(found.w)
+    used = float(np.count_nonzero((alpha != 0.0) | (beta != 0.0)))
+    if used * len(part) > MOST_CELLS:
+        return None
+    narrow, budget = narrowed(take_rows(X, part))[0][0], budget_bytes(settings.cache_mb)
+    kernel, gamma, coef0, degree = marks.kernel
+    spec = as_spec(kernel, gamma, coef0, degree, shape(X)[1])
+    dtype = np.float32 if spec.kind == RBF else np.float64
+    fine = partial(KernelRows, narrow, spec, budget)
+    K = KernelRows(narrow, spec, budget, dtype, finer=fine)
+    problem = KernelProblem(K, y, cost, settings.bias, MODELS[settings.model]().loss)
+    settled = problem.settle(np.append(beta, found.b), alpha)
+    return settled.objective, max(settled.dual.value, 0.0)  # α = 0 is worth 0
 
 
 def landmarks_on_disk(matrix: OnDisk, settings: Settings) -> Landmarks:

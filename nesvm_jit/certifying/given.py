@@ -44,7 +44,11 @@ def as_given(model: Any, bias: bool, bias_feature: float | None) -> Given:
         return _of_record(model.record, model.support_rows)
     if isinstance(getattr(model, "machine_", None), Machine):  # NESVC, whose labels are numbers
         own = _of_record(model.machine_.record, model.machine_.support_rows)
-        return replace(own, names=np.asarray(model.classes_)[own.record.classes.astype(np.intp)])
+        weight: Any = model.class_weight  # which are weights of rows to the machine
+        if isinstance(weight, Mapping):
+            weight = {float(i): float(weight.get(v, 1.0)) for i, v in enumerate(model.classes_)}
+        names = np.asarray(model.classes_)[own.record.classes.astype(np.intp)]
+        return replace(own, names=names, class_weight=weight)
     if isinstance(model, (str, os.PathLike)) or hasattr(model, "read"):
         return _of_record(read_model(model))
     if isinstance(model, tuple) and len(model) == 2:
@@ -71,7 +75,8 @@ def _of_record(record: ModelRecord, support_rows: np.ndarray | None = None) -> G
         if not isinstance(C, (int, float)) or not 0.0 < C < np.inf:
             raise InputError(f"the model must say its C, a positive number, got {C!r:.40}")
         bias = FREE if extra.get("bias") is not False else NONE
-        return Given(record, bias, C=float(C), support_rows=support_rows)
+        weights = _kept_weights(record)
+        return Given(record, bias, C=float(C), class_weight=weights, support_rows=support_rows)
     if "svm_type" in extra:
         if extra["svm_type"] != "c_svc":
             raise InputError(f"{CERTIFIED}, got a model of type {extra['svm_type']}")
@@ -87,6 +92,17 @@ def _of_record(record: ModelRecord, support_rows: np.ndarray | None = None) -> G
             return Given(record, PENALISED, float(feature), rest_weighted=False)
         return Given(record, NONE, rest_weighted=False)
     return Given(record, FREE, support_rows=support_rows)
+
+
+def _kept_weights(record: ModelRecord) -> Mapping[float, float] | None:
+    """The weights of classes that a model was trained with, as it says."""
+    kept = record.extra.get("class_weights")
+    if kept is None:
+        return None
+    listed = isinstance(kept, list) and len(kept) == len(record.classes)
+    if not listed or not all(type(v) in (int, float) and 0.0 <= v < np.inf for v in kept):
+        raise InputError(f"the model must say a weight for each of its classes, got {kept!r:.40}")
+    return dict(zip(record.classes.tolist(), map(float, kept), strict=True))
 
 
 def _of_weights(w: Any, b: Any, bias: bool, feature: float | None) -> Given:

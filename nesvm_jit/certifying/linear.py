@@ -15,8 +15,8 @@ from ..problems.blocks import Resident
 from ..problems.certificate import DualPoint, balanced_and_scaled, dual_of_margins, scaled, sums_of
 from ..problems.settling import Columns, settle_linear
 from ..problems.shard import Shard
-from .polish import LinearDual, ascend, polish
 from .posed import COEFFICIENTS, MARGINS, POLISHED, Posed, Proven
+from .proximal import climb
 
 WIDTHS = (1e-4, 1e-2, 1.0)  # of the margin, over which α falls from c to 0: the best is taken
 TOL = 1e-8  # sums are made nearly exactly where rounding takes a tenth of this share of P
@@ -54,14 +54,9 @@ def prove_linear(
             better = _by_linear_program(X, posed, f, seconds)
             alpha, came_from = (alpha, came_from) if better is None else (better, POLISHED)
     if model == "csvm" and seconds > 0.0:
-        if not posed.bias:
-            start = time.perf_counter()
-            alpha, epochs = ascend(X, posed.sign, posed.c, alpha, 0.5 * seconds)
-            seconds = max(0.1 * seconds, seconds - (time.perf_counter() - start))
-            passes += epochs
-        dual = LinearDual(X, posed.sign, posed.c, posed.bias, alpha)
-        alpha, came_from = polish(dual, seconds), POLISHED
-        passes += dual.passes
+        better, more = climb(X, posed.sign, posed.c, posed.bias, alpha, w, b, seconds)
+        alpha, came_from = (alpha, came_from) if better is None else (better, POLISHED)
+        passes += more
     objective, found, _ = settle_linear(shard, w, b, alpha, TOL, columns)
     point = (objective, found.value, w, b, shard.collect(found.alpha))
     return Proven(*point, came_from, passes)

@@ -1,5 +1,5 @@
-"""A better dual point in a limited time: the dual of a C-SVM on working sets of rows, whose pairs
-are moved by the compiled loops. A point that is not the best possible is still a proof."""
+"""A better dual point of a kernel C-SVM in a limited time: its dual on working sets of rows, whose
+pairs are moved by the compiled loops. A point that is not the best possible is still a proof."""
 
 import contextlib
 import time
@@ -7,22 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from ..kernels import accumulate, gram, margins
-from ..kernels.coordinate import (
-    ALPHA,
-    CURVATURE,
-    LABEL,
-    UPPER,
-    Epoch,
-    _dual_epoch,
-    _shuffle,
-    dual_rows,
-)
 from ..kernels.dual_newton import _newton_steps
 from ..kernels.pairwise import _dual_steps
-from ..kernels.sums import norms_of
-from ..matrix.matrix import Matrix
-from ..matrix.rows import take_rows
 from ..problems.kernel import KernelProblem
 
 SET = 1024  # rows of a working set, as in the solver's, where it was measured
@@ -31,10 +17,6 @@ STEPS = 20  # steps of pairs for each row of the set, after which Newton steps a
 RIDGE = 1e-12  # share of K's largest diagonal entry in the set, added to K for Newton steps
 IDLE = 5  # rounds in which D grows by less than SMALL of itself, after which it is left
 SMALL = 1e-13
-# Epochs of single coordinates go on while D grows by this share of itself; pairs do the rest.
-ENOUGH = 1e-6
-LEAST = 1e-300  # curvature of a row of zeros
-EVERY = Epoch(np.inf, -np.inf, 0.0, 0.0, 0.0, 0.0, 0.0)  # no row is left out of an epoch
 
 
 class Dual(Protocol):
@@ -59,29 +41,6 @@ class Dual(Protocol):
         """Set β there."""
 
 
-class LinearDual:
-    """Of a linear machine, whose Kβ is Xv, v = Σ β_i x_i."""
-
-    def __init__(self, X: Matrix, y: np.ndarray, c: np.ndarray, bias: bool, alpha: np.ndarray):
-        self.X, self.y, self.bias, self.passes = X, y, bias, 2
-        self.lower, self.upper = np.where(y > 0, 0.0, -c), np.where(y > 0, c, 0.0)
-        self.beta = np.clip(alpha * y, self.lower, self.upper)
-        self._weights = accumulate(X, self.beta)
-        self._e = y - margins(X, self._weights)
-
-    def gradient(self) -> np.ndarray:
-        return self._e
-
-    def block(self, work: np.ndarray) -> np.ndarray:
-        return gram(take_rows(self.X, work), None, "poly", 1.0, 0.0, 1)
-
-    def move(self, work: np.ndarray, new: np.ndarray) -> None:
-        self._weights += accumulate(take_rows(self.X, work), new - self.beta[work])
-        self.beta[work] = new
-        self._e = self.y - margins(self.X, self._weights)
-        self.passes += 1
-
-
 class KernelDual:
     """Of a kernel machine."""
 
@@ -102,31 +61,6 @@ class KernelDual:
 
     def move(self, work: np.ndarray, new: np.ndarray) -> None:
         self._problem.move(work, new)
-
-
-def ascend(
-    X: Matrix, y: np.ndarray, c: np.ndarray, alpha: np.ndarray, seconds: float
-) -> tuple[np.ndarray, float]:
-    """α of a linear machine without a free bias after epochs of single coordinates, until they
-    gain little or there is no time left after the first; and how many there were."""
-    n, flat = len(y), X.reshape(-1) if isinstance(X, np.ndarray) else X.data
-    rows = dual_rows(n)
-    rows[:, LABEL], rows[:, ALPHA], rows[:, UPPER] = y, np.clip(alpha, 0.0, c), c
-    rows[:, CURVATURE] = np.maximum(norms_of(X)[0] ** 2, LEAST)
-    w, order = accumulate(X, y * rows[:, ALPHA]), np.arange(n)
-    state = np.array([88172645463325252], dtype=np.uint64)
-    deadline, best, epochs = np.inf, -np.inf, 0
-    while time.perf_counter() < deadline:
-        _shuffle(order, state)
-        _dual_epoch(X, flat, rows, order, EVERY, 0.0, w)
-        order[:] = np.arange(n)
-        epochs += 1
-        deadline = min(deadline, time.perf_counter() + seconds)
-        value = float(rows[:, ALPHA].sum()) - 0.5 * float(w @ w)
-        if value <= best + ENOUGH * abs(best):
-            break
-        best = value
-    return rows[:, ALPHA].copy(), float(epochs)
 
 
 def polish(dual: Dual, seconds: float) -> np.ndarray:

@@ -47,7 +47,7 @@ def certify(
     \b
     MODEL_FILE may come from this program, from LIBSVM's svm-train or from LIBLINEAR's
     train -s 3. Files of others do not say the C and the weights of classes that they
-    were trained with: give the same again.
+    were trained with: give the same again. Files of this program do.
 
     \b
       nesvm-jit certify a9a.model a9a

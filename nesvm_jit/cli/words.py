@@ -93,6 +93,8 @@ def training_lines(facts: Facts) -> Iterator[str]:
         landmarks = facts["approx"]["landmarks"]
         yield f"Approximation = nystroem, {landmarks} landmarks; the gap is of that problem"
     yield f"Certified gap = {facts['gap']:.3e}"
+    if "gap" in facts.get("approx", {}):
+        yield f"Certified gap of the kernel itself = {facts['approx']['gap']:.3e}"
 
 
 def uncertified_lines(outcomes: Sequence[Outcome], tol: float) -> Iterator[str]:

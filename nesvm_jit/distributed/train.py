@@ -20,7 +20,7 @@ from ..checkpoint.checkpoint import Slot, open_checkpoint
 from ..endings import Outcome, outcomes_of, warn_uncertified
 from ..errors import InputError
 from ..jit import one_blas_thread
-from ..machine.assembled import linear_machine
+from ..machine.assembled import linear_machine, note_weights
 from ..machine.estimate import estimate, require_memory_for
 from ..machine.machine import Machine
 from ..machine.multiclass import class_order
@@ -101,6 +101,7 @@ def train(
             count = 1 if len(classes) == 2 else len(classes)
             solutions = session.solve_in_sequence(checked, count, solve_one)
         machine = linear_machine(checked, classes, rows.data.size.cols, solutions)
+        note_weights(machine, class_weight, *_sizes(rows))
     warn_uncertified(outcomes_of(machine.problems), tol)
     return machine
 
@@ -118,9 +119,14 @@ def _load(
         yield rows
 
 
+def _sizes(rows: RowsOnWorkers) -> tuple[np.ndarray, np.ndarray]:
+    """The labels, and how many rows have each."""
+    return np.array(list(rows.labels)), np.array(list(rows.labels.values()))
+
+
 def _costs(C: float, rows: RowsOnWorkers, class_weight: ClassWeight) -> dict[float, float]:
     """The cost of a row of each class."""
-    labels, counts = np.array(list(rows.labels)), np.array(list(rows.labels.values()))
+    labels, counts = _sizes(rows)
     return dict(zip(rows.labels, class_costs(C, class_weight, labels, counts), strict=True))
 
 

@@ -44,6 +44,21 @@ def _load_centred(X, i, centre, out):
 
 
 @helper
+def _load_rows(X, A, centre, out, squares):
+    """out = X_A moved by `centre`, and the squared norms of its rows."""
+    for i in range(len(A)):
+        squares[i] = _load_centred(X, A[i], centre, out[i])
+
+
+@helper
+def _distances(square, squares, row):
+    """row = ‖x‖² + ‖z_j‖² − 2x·z_j, given the products."""
+    two, zero = row.dtype.type(2.0), row.dtype.type(0.0)
+    for j in range(len(row)):
+        row[j] = max(square + squares[j] - two * row[j], zero)
+
+
+@helper
 def _thick_dots(X, A, Z, B, centre, distances, out):
     """out = X_A Z_Bᵀ, or ‖x_i − z_j‖² if `distances`, through BLAS on rows spread out dense.
 
@@ -54,16 +69,12 @@ def _thick_dots(X, A, Z, B, centre, distances, out):
     z = np.empty((len(B), p), out.dtype)
     aa = np.empty(len(A), out.dtype)
     zz = np.empty(len(B), out.dtype)
-    for i in range(len(A)):
-        aa[i] = _load_centred(X, A[i], centre, a[i])
-    for j in range(len(B)):
-        zz[j] = _load_centred(Z, B[j], centre, z[j])
+    _load_rows(X, A, centre, a, aa)
+    _load_rows(Z, B, centre, z, zz)
     np.dot(a, z.T, out)
     if distances:
-        two, zero = out.dtype.type(2.0), out.dtype.type(0.0)
         for i in range(len(A)):
-            for j in range(len(B)):
-                out[i, j] = max(aa[i] + zz[j] - two * out[i, j], zero)
+            _distances(aa[i], zz, out[i])
 
 
 @helper
@@ -183,6 +194,61 @@ def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
     _gram_tiles(len(tiles), rows, columns, centre, squares, spec, tiling, how, False, K)
 
 
+@kernel
+def _products_of_part(k, n_blocks, X, part, W, centre, squares, spec, size, how, sums, out):
+    """Of the columns t of block k: f_s = Σ W_t K_st over t ≤ s, for the rows s of a part; where s
+    is such a column too, out_t += Σ W_s K_st over s > t, K being symmetric."""
+    _, p = shape(X)
+    vectors = len(W)
+    t0, t1 = k * size[1], min((k + 1) * size[1], part.m)
+    B = part.index[t0:t1]
+    cells = np.empty((min(size[0], part.hi - part.lo), t1 - t0))
+    distances = how == BLAS and spec.kind == RBF
+    kept = (p, len(cells), len(B)) if how == BLAS else (0, 0, 0)
+    a, aa = np.empty((kept[1], kept[0])), np.empty(kept[1])
+    z, zz = np.empty((kept[2], kept[0])), np.empty(kept[2])
+    if how == BLAS:
+        _load_rows(X, B, centre, z, zz)
+    for s0 in range(part.lo, part.hi, size[0]):
+        s1 = min(part.hi, s0 + size[0])
+        if s1 <= t0:
+            continue
+        A, tile = part.index[s0:s1], cells[: s1 - s0]
+        if how == BLAS:
+            _load_rows(X, A, centre, a, aa)
+            np.dot(a[: s1 - s0], z.T, tile)
+        elif how == SPARSE:
+            _thin_dots(X, A, X, B, squares, spec.kind == RBF, False, tile)
+        else:
+            _differences(X, A, X, B, tile)
+        for s in range(s0, s1):  # all of a row at once, while it is in near memory
+            row = tile[s - s0]
+            if distances:
+                _distances(aa[s - s0], zz, row)
+            _transform(spec, tile[s - s0 : s - s0 + 1])
+            last = max(min(t1, s + 1) - t0, 0)  # of those up to the diagonal
+            below = min(last, max(s - t0, 0))
+            for v in range(vectors):
+                weights, products = W[v, t0:t1], out[v, t0:t1]
+                total = 0.0
+                for t in range(last):
+                    total += weights[t] * row[t]
+                sums[k, v, s - part.lo] = total
+                if s < part.m:
+                    w = W[v, s]
+                    for t in range(below):
+                        products[t] += w * row[t]
+
+
+class Part(NamedTuple):
+    """Rows lo to hi of the kernel matrix between x_index, of which the first m are columns too."""
+
+    index: np.ndarray
+    lo: int
+    hi: int
+    m: int
+
+
 def density(X) -> float:
     """The share of entries that are stored."""
     n, p = shape(X)
@@ -238,6 +304,18 @@ def centre_of(X, spec: Spec) -> np.ndarray:
     if spec.kind == RBF and n:
         _accumulate(X, np.full(n, 1.0 / n), row_partials(size_of(X)), centre)
     return centre
+
+
+def exact_products(X, norms, dtype) -> bool:
+    """Whether products and squared distances of rows are exact in this precision, in any order: of
+    whole numbers, no sum of products being beyond those that it holds."""
+    values = X.data if isinstance(X, Csr) else X
+    largest = 0.125 / float(
+        np.finfo(dtype).eps
+    )  # of ‖x‖²: ‖x − z‖² and its parts are below 8 of it
+    if not float(norms.max(initial=0.0)) ** 2 < largest:
+        return False
+    return values.dtype.kind in "iub" or bool((values == np.rint(values)).all())
 
 
 def squares_of(name: str, X) -> np.ndarray:

@@ -1,5 +1,6 @@
 """A machine from its solved sub-problems."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,13 +8,16 @@ import numpy as np
 from scipy.sparse import csr_matrix
 
 from .. import __version__
-from ..binary.nystroem import Landmarks
+from ..binary.costs import weights_of
+from ..binary.nystroem import Landmarks, bounds_of_kernel
 from ..binary.solution import Solution
 from ..files.model.record import ModelRecord
 from ..files.ondisk.matrix import extent
+from ..jit import one_blas_thread
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, take_rows
-from ..settings import Settings
+from ..settings import CUT_SHORT, Settings
+from ..solvers.run import relative_gap
 from .jobs import Job, Problem
 from .machine import Machine
 
@@ -27,6 +31,19 @@ class Found:
     costs: np.ndarray  # c of its rows
     seconds: float
     sigmoid: tuple[float, float] | None
+
+
+def note_weights(
+    machine: Machine,
+    class_weight: Mapping[float, float] | str | None,
+    classes: np.ndarray,
+    sizes: np.ndarray,
+) -> None:
+    """Keep the weights of the classes, of so many rows each, where there are any."""
+    weights = weights_of(class_weight, classes, sizes)
+    if weights:
+        kept = [float(weights.get(label, 1.0)) for label in machine.classes.tolist()]
+        machine.record.extra["class_weights"] = kept
 
 
 def linear_machine(
@@ -109,9 +126,22 @@ def _packed(X: Matrix) -> csr_matrix:
 
 
 def approximate_machine(job: Job, found: list[Found], marks: Landmarks) -> Machine:
-    """The landmarks as support vectors of a machine that was trained as a linear one."""
-    labels = job.y[marks.numbers]
-    return _machine_of_landmarks(job.settings, job.classes, job.multiclass, found, marks, labels)
+    """The landmarks as support vectors of a machine that was trained as a linear one, with bounds
+    of the kernel itself beside those of its approximation."""
+    labels, settings = job.y[marks.numbers], job.settings
+    machine = _machine_of_landmarks(settings, job.classes, job.multiclass, found, marks, labels)
+    for f, certificate in zip(found, machine.record.extra["problems"], strict=True):
+        if f.solution.status in CUT_SHORT:  # no time is left
+            continue
+        rows = f.problem.rows
+        sign = np.where((job.y if rows is None else job.y[rows]) == job.classes[f.problem.i], 1, -1)
+        with one_blas_thread():
+            bounds = bounds_of_kernel(marks, job.X, rows, sign, f.costs, f.solution, settings)
+        if bounds is not None:
+            gap = relative_gap(*bounds)
+            names = ("objective", "dual_objective", "gap")
+            certificate["kernel"] = dict(zip(names, (*bounds, gap), strict=True))
+    return machine
 
 
 def approximate_machine_ovr(

@@ -73,10 +73,19 @@ def training(machine: "Machine", solver: str, seconds: dict[str, float]) -> dict
         "seconds": {name: round(value, 6) for name, value in seconds.items()},
     }
     if "approx" in record.extra:
-        facts["approx"] = record.extra["approx"]
+        facts["approx"] = record.extra["approx"] | _bounds_of_kernel(problems)
     if len(problems) > 1:
         facts |= {"multiclass": record.multiclass, "problems": problems}
     return facts
+
+
+def _bounds_of_kernel(problems: list[dict[str, Any]]) -> dict[str, Any]:
+    """Of a kernel that was approximated: the sums over all sub-problems, and the largest gap."""
+    known = [p["kernel"] for p in problems if "kernel" in p]
+    if len(known) < len(problems):
+        return {}
+    found = {name: sum(k[name] for k in known) for name in ("objective", "dual_objective")}
+    return {**found, "gap": max(k["gap"] for k in known)}
 
 
 def cross_validation(

@@ -22,7 +22,7 @@ from ..problems.linear import LinearProblem
 from ..problems.shard import Shard
 from ..problems.streamed import ClassCosts, Mapped, Signs, Streamed
 from ..settings import Settings
-from .assembled import approximate_machine_ovr, linear_machine
+from .assembled import approximate_machine_ovr, linear_machine, note_weights
 from .estimate import estimate, require_memory_for
 from .machine import Machine
 from .multiclass import class_order
@@ -30,12 +30,13 @@ from .session import Session
 
 
 class Classes(NamedTuple):
-    """The labels of the classes in LIBSVM's order, the number of the class of every row, and the
-    cost of a row of each class."""
+    """The labels of the classes in LIBSVM's order, the number of the class of every row, the cost
+    of a row of each class, and how many rows there are of it."""
 
     labels: np.ndarray
     row_classes: np.ndarray
     costs: np.ndarray
+    sizes: np.ndarray
 
 
 def train_streamed(
@@ -56,15 +57,23 @@ def train_streamed(
     require_memory_for(estimate(n, matrix.n_cols, matrix.n_cells, k, "ovr", True), k)
     data = partial(data_fingerprint, matrix, classes.costs)
     with session.saved(settings, data), one_blas_thread():
-        if settings.approx is None:
-            found = _solve_classes(Streamed(matrix), classes, settings, session)
-            return linear_machine(settings, classes.labels, matrix.n_cols, found)
-        marks = landmarks_on_disk(matrix, settings)
-        features = Mapped(matrix, marks.features, marks.rank, marks.dtype)
-        plain = settings.derive(kernel="linear", approx=None, landmarks=None)
-        found = _solve_classes(features, classes, plain, session)
-        labels = classes.labels[classes.row_classes[marks.numbers]]
-        return approximate_machine_ovr(settings, classes.labels, marks, labels, found)
+        machine = _train_classes(matrix, settings, session, classes)
+    note_weights(machine, class_weight, classes.labels, classes.sizes)
+    return machine
+
+
+def _train_classes(
+    matrix: OnDisk, settings: Settings, session: Session, classes: Classes
+) -> Machine:
+    if settings.approx is None:
+        found = _solve_classes(Streamed(matrix), classes, settings, session)
+        return linear_machine(settings, classes.labels, matrix.n_cols, found)
+    marks = landmarks_on_disk(matrix, settings)
+    features = Mapped(matrix, marks.features, marks.rank, marks.dtype)
+    plain = settings.derive(kernel="linear", approx=None, landmarks=None)
+    found = _solve_classes(features, classes, plain, session)
+    labels = classes.labels[classes.row_classes[marks.numbers]]
+    return approximate_machine_ovr(settings, classes.labels, marks, labels, found)
 
 
 def read_classes(
@@ -79,7 +88,7 @@ def read_classes(
     row_classes = by_value[np.searchsorted(labels[by_value], row_labels)]
     sizes = np.bincount(row_classes, minlength=len(labels))
     costs = class_costs(C, class_weight, labels, sizes)
-    return Classes(labels, row_classes.astype(np.min_scalar_type(len(labels))), costs)
+    return Classes(labels, row_classes.astype(np.min_scalar_type(len(labels))), costs, sizes)
 
 
 def _solve_classes(

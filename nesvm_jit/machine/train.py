@@ -20,7 +20,7 @@ from ..files.ondisk.matrix import OnDisk, extent
 from ..jit import get_threads
 from ..matrix.checks import as_matrix
 from ..settings import HALF_SQUARE, Settings
-from .assembled import Found, approximate_machine, machine_of
+from .assembled import Found, approximate_machine, machine_of, note_weights
 from .calibration import fit_sigmoid
 from .folds import fit_folds, stratified_folds
 from .jobs import Job, Posed, make_job
@@ -110,6 +110,8 @@ def train(
         tasks = [partial(training.solve, number) for number in range(len(job.problems))]
         found = run_all(tasks, session.stop, posed.small, posed.tiny)
     machine = machine_of(job, found) if marks is None else approximate_machine(job, found, marks)
+    sizes = np.array([np.count_nonzero(job.y == k) for k in job.classes])
+    note_weights(machine, class_weight, job.classes, sizes)
     machine.duals = [f.solution.alpha / checked.C for f in found] if keep_duals else None
     machine.solutions = found if keep_solutions else None
     return machine

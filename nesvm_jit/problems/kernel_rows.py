@@ -12,9 +12,12 @@ from ..kernels.gram import (
     DIFFERENCES,
     RBF,
     SPARSE,
+    Part,
     Spec,
     _gram_part,
+    _products_of_part,
     centre_of,
+    exact_products,
     reach_of,
     squares_of,
     tile_starts,
@@ -38,7 +41,7 @@ from .rounding import (
 )
 
 FEWEST = 16  # rows kept however small the budget
-PANEL = 256  # rows that are computed at a time to be multiplied once
+PANEL = 1024  # rows that are computed at a time to be multiplied once
 
 
 def entry_error(X: Matrix, spec: Spec, dtype, reach: float) -> float:
@@ -70,12 +73,13 @@ def entries_of(
     norms = row_norms_above(norms_of(X)[0], cells)
     most, eps = (p if how != SPARSE else int(cells.max(initial=0.0))), np.finfo(dtype).eps / 2.0
     reach = 0.0
-    if spec.kind == RBF and how != DIFFERENCES:
+    exact = how == BLAS and not centre.any() and exact_products(X, norms, dtype)
+    if spec.kind == RBF and how != DIFFERENCES and not exact:
         whole = above(spec.gamma * float(norms.max(initial=0.0)) ** 2, 4)
         reach = above(spec.gamma * _farthest(X, centre, norms), 4) if how == BLAS else whole
         if eps > UNIT:  # rows are rounded before they are moved
             reach += above(np.sqrt(reach * whole) + eps * whole, 4)
-    return kernel_entries(spec, how, norms, most, reach, float(eps))
+    return kernel_entries(spec, how, norms, most, reach, float(eps), exact)
 
 
 def _farthest(X: Matrix, centre: np.ndarray, norms: np.ndarray) -> float:
@@ -136,7 +140,10 @@ class KernelRows:
             fit = int(min(n, max(0.0, budget_bytes) // max(1, n * self.dtype.itemsize)))
             self.capacity = max(min(n, FEWEST), fit)
             xx = squares_of("X", X)
-            self._squares, self._centre = (xx, xx), centre_of(X, spec)
+            # products of rows as they are may be exact, those of moved rows hardly ever
+            exact = exact_products(X, np.sqrt(xx), self.dtype)
+            self._squares = (xx, xx)
+            self._centre = np.zeros(shape(X)[1]) if exact else centre_of(X, spec)
             reach = reach_of(X, spec, self._centre)
             self._how, self._size = tiling(X, self.dtype, reach)
             self.epsilon = entry_error(X, spec, self.dtype, reach)
@@ -264,20 +271,19 @@ class KernelRows:
             return self.times(*V)
         out = np.zeros(V.shape)
         used = np.flatnonzero(V.any(axis=0))
-        W, m = V[:, used], len(used)
-        cells = np.empty(PANEL * m)  # taken without gaps: compiled code meets one kind of array
+        m, index = len(used), np.concatenate([used, others])
+        W, found = np.ascontiguousarray(V[:, used]), np.zeros((len(V), len(index)))
+        fixed = (self._centre, self._squares, self.spec, self._size, self._how)
         with one_blas_thread():
-            for lo in range(0, m, PANEL):
-                hi = min(m, lo + PANEL)
-                K = cells[: (hi - lo) * hi].reshape(hi - lo, hi)
-                self._compute(used[lo:hi], used[:hi], np.arange(hi - lo), K)
-                out[:, used[lo:hi]] += W[:, :hi] @ K.T
-                out[:, used[:lo]] += W[:, lo:hi] @ K[:, :lo]
-            for lo in range(0, len(others), PANEL):
-                part = others[lo : lo + PANEL]
-                K = cells[: len(part) * m].reshape(len(part), m)
-                self._compute(part, used, np.arange(len(part)), K)
-                out[:, part] = W @ K.T
+            for lo in range(0, len(index), PANEL):
+                hi = min(len(index), lo + PANEL)
+                blocks = -(-min(hi, m) // self._size[1])
+                sums = np.zeros((blocks, len(V), hi - lo))
+                part = Part(index, lo, hi, m)
+                _products_of_part(blocks, self.X, part, W, *fixed, sums, found)
+                found[:, lo:hi] += sums.sum(axis=0)
+        self.computed += m * (0.5 * (m + 1) + len(others)) / self.n
+        out[:, index] = found
         return out
 
     def _admit(self, missing: np.ndarray) -> None:

@@ -103,12 +103,18 @@ def given_entries(diagonal: np.ndarray, shift: np.ndarray) -> EntryError:
 
 
 def kernel_entries(
-    spec: Spec, how: int, norms: np.ndarray, cells: int, reach: float, eps: float
+    spec: Spec,
+    how: int,
+    norms: np.ndarray,
+    cells: int,
+    reach: float,
+    eps: float,
+    exact: bool = False,
 ) -> EntryError:
     """Of kernel values computed in a precision whose unit is `eps`, tile by tile in this way.
 
     `norms` are the ‖x_i‖ from above, `cells` the most entries of a row, `reach` the largest
-    γ‖x_i − centre‖², of rows as products take them.
+    γ‖x_i − centre‖², of rows as products take them; or squared distances are `exact`.
     """
     unit = eps / UNIT  # roundings of float64 that one in this precision is worth
     if spec.kind != RBF:
@@ -117,7 +123,9 @@ def kernel_entries(
         share = growth(spec.degree * (cells + 8) * unit)
         roots = above(base ** (0.5 * spec.degree), 2 * spec.degree + 8)
         return EntryError(share, roots, np.zeros(len(norms)))
-    if how == DIFFERENCES:  # e^{−t} is off by at most te^{−t} < 1 times the share that t is off
+    if exact:  # t = γ‖x − z‖² is off by γ's rounding and its own, and te^{−t} ≤ 1/e
+        share = growth(unit)
+    elif how == DIFFERENCES:  # e^{−t} is off by at most te^{−t} < 1 times the share that t is off
         share = growth((cells + 8) * unit)
     else:  # ‖x‖² + ‖z‖² − 2x·z of rows moved by the centre, each sum with its own roundings
         share = float(np.expm1(growth((4.0 * cells + 64.0) * unit) * reach))
