@@ -14,24 +14,26 @@ how rows are cut, `cache` compiled code on disk, `trusted` the folders it is tak
 | NUMBA_DISABLE_JIT=1, NUMBA_BOUNDSCHECK=1 | plain Python; bounds-checked code |
 """
 
-from .environment import require_threading_layer, require_usable_environment
+from .environment import require_usable_environment
 
 require_usable_environment()  # before numba is imported, which would fail
-
-from numba import types
 
 from .chunks import SUM_CELLS, chunk_bounds, chunk_count, partial_sums
 from .memory import memory_bytes
 from .policy import (
     Kernel,
+    Loop,
+    by_layout,
     exact_helper,
     exact_inline,
     exact_kernel,
     exact_loop,
     helper,
+    inline,
     kernel,
     loop,
     overload,
+    takes,
 )
 from .threads import (
     compile_threads,
@@ -41,12 +43,13 @@ from .threads import (
     serial_kernels,
     set_threads,
 )
-
-require_threading_layer()
+from .tier import interpreted_first
 
 __all__ = [
     "SUM_CELLS",
     "Kernel",
+    "Loop",
+    "by_layout",
     "chunk_bounds",
     "chunk_count",
     "compile_threads",
@@ -61,9 +64,11 @@ __all__ = [
     "memory_bytes",
     "most_threads",
     "one_blas_thread",
+    "inline",
+    "interpreted_first",
     "overload",
     "partial_sums",
     "serial_kernels",
     "set_threads",
-    "types",
+    "takes",
 ]

@@ -5,16 +5,15 @@ import functools
 import math
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numba
 import numpy as np
 
 from .. import thread_limit
 from ..errors import InputError
-from . import launch
 from .memory import group_limits
 
 _worker = threading.local()
@@ -23,7 +22,12 @@ _worker = threading.local()
 def most_threads() -> int:
     """The most threads that `set_threads` can ask for: those of NUMBA_NUM_THREADS, else the cores
     that this process may run on."""
-    return int(numba.config.NUMBA_NUM_THREADS)
+    asked = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    if asked:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return max(1, os.cpu_count() or 1)
 
 
 def _usual_threads() -> int:
@@ -92,7 +96,7 @@ def run(entry: Callable[..., int], n: int, args: tuple[Any, ...]) -> int:
     n_threads = min(n, get_threads())
     if n_threads < 2 or _is_serial() or not _safe_after_fork:
         return entry(0, 1, n, *args)
-    address = launch.threads_address()
+    address = _launch().threads_address()
     if _layer() == "tbb":
         return entry(address, n_threads, n, *args)
     # Where other threads of this process are inside a kernel, one layer of numba aborts, and the
@@ -105,16 +109,24 @@ def run(entry: Callable[..., int], n: int, args: tuple[Any, ...]) -> int:
         _in_parallel.release()
 
 
+@functools.cache
+def _launch() -> Any:
+    """The module that runs chunks; it imports numba."""
+    from . import launch
+
+    return launch
+
+
 def compile_threads() -> None:
     """Compile what runs kernels on several threads."""
-    launch.threads_address()
+    _launch().threads_address()
 
 
 @functools.lru_cache
 def _layer() -> str:
     """Which threads numba runs: tbb, omp or workqueue."""
-    launch.threads_address()
-    return str(numba.threading_layer())
+    _launch().threads_address()
+    return _started_layer()
 
 
 _in_parallel = threading.Lock()
@@ -124,6 +136,9 @@ _forked_by_main = True
 
 def _started_layer() -> str:
     """The same, or nothing where no threads have been started."""
+    numba = sys.modules.get("numba")
+    if numba is None:
+        return ""
     try:
         return str(numba.threading_layer())
     except ValueError:

@@ -6,7 +6,7 @@ vectorise (docs/design.md has the figures).
 
 import numpy as np
 
-from ..jit import exact_inline, overload, types
+from ..jit import exact_inline, overload
 
 # Taylor polynomials on |r| ≤ ln2/2: the first term left out is below half a unit in the last place.
 _LOG2E = 1.4426950408889634
@@ -69,6 +69,6 @@ def exp_nonpositive(x):
 
 @overload(exp_nonpositive)
 def _exp_nonpositive(x):
-    if x == types.float32:
+    if str(x) == "float32":
         return lambda x: _exp32(x)
     return lambda x: _exp64(x)
