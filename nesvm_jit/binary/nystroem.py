@@ -8,7 +8,6 @@ With K_L the kernel between the landmarks and k(x) that between x and them, φ(x
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.sparse import vstack
 
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
@@ -72,6 +71,8 @@ def nystroem(X: Matrix, settings: Settings) -> tuple[Landmarks, Matrix]:
 
 def landmarks_on_disk(matrix: OnDisk, settings: Settings) -> Landmarks:
     """Landmarks among the rows of an on-disk matrix."""
+    from scipy.sparse import vstack
+
     numbers = _drawn(matrix.n_rows, settings)
     L = as_matrix(vstack([as_scipy(matrix.read(i, i + 1)) for i in numbers.tolist()], format="csr"))
     if settings.gamma == "scale":

@@ -19,7 +19,7 @@ import threading
 import time
 from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
-from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,20 @@ def caching_enabled() -> bool:
     return os.environ.get("NESVM_JIT_CACHE", "1").lower() not in {"0", "off", "no", "false"}
 
 
+def _numba_version() -> str:
+    """What numba says of its version, without importing it."""
+    found = find_spec("numba")
+    path = Path(found.origin or "").parent / "_version.py" if found else Path()
+    if path.is_file():
+        return path.read_text()
+    from importlib import metadata
+
+    return metadata.version("numba")
+
+
 def _digest() -> str:
     """Hash of every source that can end up in machine code, and of the compilers' versions."""
-    h = hashlib.sha256(repr((sys.version, metadata.version("numba"))).encode())
+    h = hashlib.sha256(repr((sys.version, _numba_version())).encode())
     for pattern in COMPILED:
         for path in sorted(PACKAGE.glob(pattern)):
             h.update(

@@ -1,8 +1,8 @@
 """Functions that are compiled into others: never optimised nor called by themselves.
 
 Numba makes machine code of every function, with wrappers for Python and C, and optimises it again
-in each function that calls it. Here what is called by kernels alone is left as it was lowered; it is
-inlined and optimised once, where the kernel is finished.
+in each function that calls it. Here what is called by kernels alone is left as it was lowered, to
+be inlined and optimised once, where the kernel is finished.
 """
 
 from typing import Any
@@ -41,8 +41,9 @@ class _Linked(JITCodeLibrary):  # type: ignore[misc]
 class LinkedCompiler(Compiler):  # type: ignore[misc]
     """The compiler of such functions."""
 
-    def __init__(self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any,
-                 names: Any):
+    def __init__(
+        self, typing: Any, target: Any, library: Any, args: Any, result: Any, flags: Any, names: Any
+    ):
         flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
         library = _Linked(target.codegen(), "linked")
         super().__init__(typing, target, library, args, result, flags, names)

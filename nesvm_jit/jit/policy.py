@@ -144,8 +144,8 @@ def loop(function: Function) -> Loop:
 
 
 def takes(work: Function) -> Function:
-    """What a call of a loop takes when it is interpreted, in numbers that are read in a Python loop,
-    by its arguments: to be said where that is not about the numbers in its arrays."""
+    """What a call of a loop takes when it is interpreted, by its arguments and in numbers that are
+    read in a Python loop: to be said where that is not about the numbers in its arrays."""
 
     def noted(loop: Kernel | Loop) -> Kernel | Loop:
         loop.work = work

@@ -15,6 +15,7 @@ import numpy as np
 from .. import thread_limit
 from ..errors import InputError
 from .memory import group_limits
+from .tier import trial
 
 _worker = threading.local()
 
@@ -171,11 +172,18 @@ if multiprocessing.parent_process() is not None:  # imported only after a fork
 _blas_lock = threading.Lock()
 _blas_users = 0
 _blas_before: list[int] = []
+_blas_held: list[Any] = []
 
 
-@functools.lru_cache
 def _blas_libraries() -> list[Any]:
-    import scipy.linalg  # noqa: F401  numba's np.dot runs on the BLAS that scipy loads
+    if trial.get() is None:
+        import scipy.linalg  # noqa: F401  compiled np.dot runs on the BLAS that scipy loads
+
+    return _loaded_blas("scipy.linalg" in sys.modules)
+
+
+@functools.cache
+def _loaded_blas(with_scipy: bool) -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
@@ -188,10 +196,11 @@ def one_blas_thread() -> Iterator[None]:
     Solvers hold it for a whole run (a cap for the length of one kernel comes too late: the
     threads of an earlier call are still spinning). It nests, also across threads.
     """
-    global _blas_users, _blas_before
+    global _blas_users, _blas_before, _blas_held
     libraries = _blas_libraries()
     with _blas_lock:
         if _blas_users == 0:
+            _blas_held = libraries
             _blas_before = [lib.get_num_threads() for lib in libraries]
             for lib in libraries:
                 lib.set_num_threads(1)
@@ -202,5 +211,5 @@ def one_blas_thread() -> Iterator[None]:
         with _blas_lock:
             _blas_users -= 1
             if _blas_users == 0:
-                for lib, n in zip(libraries, _blas_before, strict=True):
+                for lib, n in zip(_blas_held, _blas_before, strict=True):
                     lib.set_num_threads(n)

@@ -23,6 +23,8 @@ from ..errors import InputError
 from .cache import is_kept
 
 TIERS = ("auto", "compiled")
+# Arguments that name a file of what is kept of an unfinished run: to go on from it.
+KEPT = ("checkpoint", "state")
 # Seconds, on the computer of docs/bench-startup.md.
 CELL = 2.5e-7  # of a number that is read by an interpreted loop
 CALL = 1e-5  # of any call
@@ -75,9 +77,8 @@ _kinds: dict[tuple[Any, ...], Kind] = {}
 
 def interpreted_first(run: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
     """A run that is interpreted while that takes less time than to have it compiled. It may be
-    begun twice: nothing may be consumed or written by it before it is finished, but what a
-    checkpoint keeps. With a checkpoint it is compiled, so that what is resumed goes on with the same
-    arithmetic."""
+    begun twice, so that nothing may be consumed by it, or written before it is finished. A run that
+    can be resumed is compiled: it goes on with the arithmetic that it began with."""
 
     @functools.wraps(run)
     def decided(*args: Arguments.args, **given: Arguments.kwargs) -> Result:
@@ -85,7 +86,8 @@ def interpreted_first(run: Callable[Arguments, Result]) -> Callable[Arguments, R
             return run(*args, **given)
         kind = _kinds.setdefault(_kind_of(run, args, given), Kind())
         began = time.monotonic()
-        if not (kind.hot or given.get("checkpoint") is not None or _compiled_only()):
+        kept = any(given.get(name) is not None for name in KEPT)
+        if not (kind.hot or kept or _compiled_only()):
             attempt = Trial(kind)
             with _mode(attempt), contextlib.suppress(TooMuchWork):
                 found = run(*args, **given)

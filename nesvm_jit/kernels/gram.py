@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import helper, kernel
+from ..jit import helper, kernel, takes
 from ..matrix.matrix import Csr, row_dot, row_load, shape
 from ..matrix.rows import size_of
 from .exp import exp_nonpositive
@@ -133,6 +133,14 @@ def _cells(X, A, Z, B, centre, squares, spec, how, symmetric, out):
     _transform(spec, out)
 
 
+def _work_of_tiles(rows, columns, centre, squares, spec, tiling, how, symmetric, K):
+    """An exponential for every cell; products are BLAS's, or take a number for each feature."""
+    share = len(tiling.starts) * tiling.rows * tiling.columns
+    cells = min(len(rows.index) * len(columns.index), share)
+    return cells * (16 + (0 if how == BLAS else len(centre)))
+
+
+@takes(_work_of_tiles)
 @kernel
 def _gram_tiles(k, n_tiles, rows, columns, centre, squares, spec, tiling, how, symmetric, K):
     """A tile of K; where it is symmetric, of the lower triangle, and mirrored."""

@@ -4,9 +4,8 @@ columns."""
 import itertools
 
 import numpy as np
-from scipy.linalg import cho_solve
 
-from ..numerics.cholesky import solve_ridged
+from ..numerics.cholesky import solve_factored, solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.walk import Walk
 
@@ -25,10 +24,10 @@ def direction(walk: Walk, gradient: np.ndarray, widest: int = WIDEST) -> np.ndar
 def factorised(walk: Walk, gradient: np.ndarray) -> np.ndarray:
     """−H⁻¹g; H is ridged until it can be factorised (LP-SVM's may be singular)."""
     if walk.factor is not None:
-        return -cho_solve((walk.factor, True), gradient, check_finite=False)
+        return -solve_factored(walk.factor, gradient)
 
     def descent(factor: np.ndarray) -> np.ndarray | None:
-        found = -cho_solve((factor, True), gradient, check_finite=False)
+        found = -solve_factored(factor, gradient)
         if not (np.isfinite(found).all() and float(found @ gradient) < 0.0):
             return None
         if not walk.problem.model.smoothed:  # nothing will change H
