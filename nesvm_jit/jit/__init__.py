@@ -43,7 +43,7 @@ from .threads import (
     serial_kernels,
     set_threads,
 )
-from .tier import interpreted_first
+from .tier import compiled, interpreted_first
 
 __all__ = [
     "SUM_CELLS",
@@ -53,6 +53,7 @@ __all__ = [
     "chunk_bounds",
     "chunk_count",
     "compile_threads",
+    "compiled",
     "exact_helper",
     "exact_inline",
     "exact_kernel",
