@@ -1,12 +1,14 @@
 """The compile policy, and the only room that imports numba.
 
-`policy` has the decorators, `launch` how chunks are run, `threads` on how many threads, `chunks`
+`policy` has the decorators, `tier` what is interpreted and what compiled, `compiling` and `linked`
+what numba is asked to do, `launch` how chunks are run, `threads` on how many threads, `chunks`
 how rows are cut, `cache` compiled code on disk, `trusted` the folders it is taken from,
-`environment` what numba is told from outside, `intrinsics` operations that numba has no names for,
-`memory` how much of it there is.
+`environment` what numba is told from outside, `intrinsics` operations that numba has no names for
+and `native` what they are compiled to, `memory` how much of it there is.
 
 | environment | meaning |
 |---|---|
+| NESVM_JIT_TIER=compiled | compile also what would be interpreted |
 | NESVM_JIT_CACHE=0 | compile anew in every process |
 | NESVM_JIT_CACHE_DIR | where compiled code is kept (else NUMBA_CACHE_DIR, else the user's cache) |
 | NUMBA_NUM_THREADS | the most threads `set_threads` can ask for |
