@@ -1,8 +1,9 @@
 """The compile policy, and the only room that imports numba.
 
 `policy` has the decorators, `tier` what is interpreted and what compiled, `compiling` and `linked`
-what numba is asked to do, `launch` how chunks are run, `threads` on how many threads, `chunks`
-how rows are cut, `cache` compiled code on disk, `trusted` the folders it is taken from,
+what numba is asked to do, `flags` what it may do, `launch` how chunks are run, `threads` on how
+many threads, `chunks` how rows are cut, `cache` compiled code on disk, `trusted` the folders it is
+taken from,
 `environment` what numba is told from outside, `intrinsics` operations that numba has no names for
 and `native` what they are compiled to, `memory` how much of it there is.
 

@@ -9,9 +9,9 @@ from numba.extending import overload
 
 from .cache import attach_cache
 from .environment import require_threading_layer
+from .flags import options_of
 from .launch import make_entry
 from .linked import LinkedCompiler
-from .policy import options_of
 
 require_threading_layer()
 

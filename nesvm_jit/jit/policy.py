@@ -1,8 +1,7 @@
 """The decorators that every compiled function of the package is made by.
 
-`kernel` and `exact_kernel` make a `Kernel` of a body that says what chunk k of n does. Flags let
-the compiler reorder sums and contract products, but never assume that there are no infinities or
-NaN. `exact_*` allow nothing of the kind.
+`kernel` and `exact_kernel` make a `Kernel` of a body that says what chunk k of n does; `flags` has
+what the compiler may do to it.
 
 All functions stay what they are in Python: a run that is interpreted (`tier`) calls them as they
 stand, and numba is imported when the first of them is compiled.
@@ -10,6 +9,7 @@ stand, and numba is imported when the first of them is compiled.
 
 import functools
 import os
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -17,20 +17,16 @@ import numpy as np
 
 from . import threads, tier
 from .cache import described
+from .flags import INLINE, options_of
 
-FAST = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
 # With numba's compiler switched off everything runs as plain Python.
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 Function = Callable[..., Any]
 # What numba has not been told of yet: a function that compiled code may call, what chooses its body
 # by the types of its arguments, and how that body is compiled.
+_telling = threading.Lock()
 _untold: list[tuple[Function, Function, dict[str, Any]]] = []
-
-
-def options_of(exact: bool) -> dict[str, Any]:
-    """How numba compiles a function."""
-    return {"fastmath": False if exact else set(FAST), "nogil": True, "error_model": "numpy"}
 
 
 @functools.cache
@@ -43,9 +39,10 @@ def _compiler() -> Any:
 
 def _ready_compiler() -> Any:
     """The same, told of all functions that compiled code may call."""
-    compiler = _compiler()
-    while _untold:
-        compiler.tell(*_untold.pop())
+    with _telling:
+        compiler = _compiler()
+        while _untold:
+            compiler.tell(*_untold.pop())
     return compiler
 
 
@@ -93,6 +90,7 @@ class Loop:
         self.name = f"{function.__module__}.{function.__qualname__}"
         self._function, self._exact = function, exact
         self.work: Function = tier.cells
+        _untold.append((self, lambda *_: function, options_of(exact)))  # kernels may call it, too
 
     @functools.cached_property
     def dispatcher(self) -> Any:
@@ -171,10 +169,6 @@ def exact_helper(function: Function) -> Function:
 def exact_inline(function: Function) -> Function:
     """An exact helper that is inlined wherever it is called; short bodies in hot loops only."""
     return _told(function, {"_nrt": False, "forceinline": True, **options_of(exact=True)})
-
-
-# Inlined, in the arithmetic of the function that calls it.
-INLINE = {"_nrt": False, "forceinline": True, "error_model": "numpy"}
 
 
 def inline(function: Function) -> Function:
