@@ -27,9 +27,9 @@ def body(x):
 @pytest.mark.parametrize(
     ("decorator", "exact", "more"),
     [
-        (jit.loop, False, {}),
-        (jit.exact_loop, True, {}),
-        (jit.helper, False, {}),
+        (jit.loop, False, {"_nrt": True}),
+        (jit.exact_loop, True, {"_nrt": True}),
+        (jit.helper, False, {"_nrt": True}),
         (jit.exact_helper, True, {"_nrt": False}),
         (jit.exact_inline, True, {"_nrt": False, "forceinline": True}),
     ],
@@ -51,7 +51,7 @@ def test_flags_of_every_decorator(monkeypatch, decorator, exact, more):
     assert options["error_model"] == "numpy"
     for name, value in more.items():
         assert options[name] is value
-    assert ("_nrt" in options, "forceinline" in options) == ("_nrt" in more, "forceinline" in more)
+    assert ("forceinline" in options) == ("forceinline" in more)
 
 
 def body_of_chunk(k, n, x):
@@ -102,12 +102,14 @@ def test_bodies_chosen_by_type_are_inlined_in_the_arithmetic_of_their_callers(mo
     assert either.__doc__ == "Of two bodies."
     assert jit.inline(body) is body
     jit.overload(body)(dense)
-    chosen, inlined, overloaded = untold
+    jit.overload(body, allocates=True)(compressed)
+    chosen, inlined, overloaded, allocating = untold
+    assert allocating == (body, compressed, {"_nrt": True, "error_model": "numpy"})
     assert chosen[0] is either
     assert chosen[1](numba.float64[:, ::1], numba.int64) is dense
     assert chosen[1](numba.types.Tuple([]), numba.int64) is compressed
     assert (inlined[0], overloaded[:2]) == (body, (body, dense))
-    for *_, options in untold:
+    for *_, options in untold[:3]:
         assert options == {"_nrt": False, "forceinline": True, "error_model": "numpy"}
 
 

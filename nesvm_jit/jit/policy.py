@@ -17,7 +17,7 @@ import numpy as np
 
 from . import threads, tier
 from .cache import described
-from .flags import INLINE, options_of
+from .flags import ALLOCATING, INLINE, options_of
 
 # With numba's compiler switched off everything runs as plain Python.
 PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
@@ -163,12 +163,12 @@ def exact_helper(function: Function) -> Function:
     Without numba's memory manager: counting references to an array at every call cost the text
     parser half its speed and, the counter being shared, all gain from a second thread.
     """
-    return _told(function, {"_nrt": False, **options_of(exact=True)})
+    return _told(function, {**options_of(exact=True), "_nrt": False})
 
 
 def exact_inline(function: Function) -> Function:
     """An exact helper that is inlined wherever it is called; short bodies in hot loops only."""
-    return _told(function, {"_nrt": False, "forceinline": True, **options_of(exact=True)})
+    return _told(function, {**options_of(exact=True), "_nrt": False, "forceinline": True})
 
 
 def inline(function: Function) -> Function:
@@ -176,11 +176,12 @@ def inline(function: Function) -> Function:
     return _told(function, INLINE)
 
 
-def overload(function: Function) -> Function:
-    """Choose the body of `function` from the types of its arguments, inlined into kernels."""
+def overload(function: Function, allocates: bool = False) -> Function:
+    """Choose the body of `function` from the types of its arguments, inlined into kernels unless it
+    allocates memory."""
 
     def told(chooser: Function) -> Function:
-        _untold.append((function, chooser, INLINE))
+        _untold.append((function, chooser, ALLOCATING if allocates else INLINE))
         return chooser
 
     return told
