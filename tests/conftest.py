@@ -11,6 +11,9 @@ PURE = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 if PURE:  # compiled code wraps around silently, NumPy's scalars warn
     np.seterr(over="ignore", invalid="ignore")
 
+# What is tested is compiled, in commands too; tests of runs that are interpreted take this away.
+os.environ["NESVM_JIT_TIER"] = "compiled"
+
 settings.register_profile(
     "default",
     deadline=None,

@@ -58,7 +58,7 @@ def test_the_digest_is_of_all_compiled_sources_and_of_the_versions(monkeypatch, 
         seen.add(codecache._digest())
     (tmp_path / "kernels" / "a.py").rename(tmp_path / "kernels" / "c.py")
     seen.add(codecache._digest())
-    monkeypatch.setattr(codecache.numba, "__version__", "0")
+    monkeypatch.setattr(codecache, "_numba_version", lambda: "0")
     seen.add(codecache._digest())
     assert len(seen) == 1 + len(sources) + 2
     assert {len(digest) for digest in seen} == {20}
@@ -210,9 +210,8 @@ def store(monkeypatch, tmp_path):
     written.mkdir()
     monkeypatch.setattr(codecache, "cache_folders", lambda: (written, [read, written]))
     started = []
-    monkeypatch.setattr(codecache, "rtsys", SimpleNamespace(initialize=started.append))
-    rebuild = SimpleNamespace(_rebuild=lambda context, *content: (context, content))
-    monkeypatch.setattr(codecache, "CompileResult", rebuild)
+    monkeypatch.setattr(codecache, "_start_runtime", started.append)
+    monkeypatch.setattr(codecache, "_rebuild", lambda context, *content: (context, content))
     return SimpleNamespace(read=read, written=written, started=started)
 
 
@@ -226,7 +225,7 @@ def test_code_that_is_saved_is_found_again(store):
     assert store.started == [CONTEXT, CONTEXT]
     (file,) = store.written.iterdir()
     assert file.suffix == ".nsc"
-    assert len(file.name) == 44
+    assert len(file.name) == 16 + 1 + 40 + len(".nsc")
     assert cache.cache_path == str(store.written)
     file.rename(store.read / file.name)
     assert cache.has("sig", CONTEXT)

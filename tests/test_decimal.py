@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from nesvm_jit.jit import exact_helper
+from nesvm_jit.jit import exact_loop
 from nesvm_jit.jit.intrinsics import LITTLE_ENDIAN, leading_zeros, load8, trailing_zeros
 from nesvm_jit.kernels.text.decimal import BAD, FIVES, HARD, OK, SHORT_TENS, TENS, parse_decimal
 
@@ -17,7 +17,7 @@ from .conftest import PURE
 pytestmark = pytest.mark.pure
 
 
-@exact_helper
+@exact_loop
 def parse_all(text, starts, values, stops, codes):
     for i in range(len(values)):
         values[i], stops[i], codes[i] = parse_decimal(text, starts[i], starts[i + 1])

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 from nesvm_jit import InputError
@@ -62,10 +63,10 @@ def test_a_layer_that_cannot_be_loaded_is_refused(clean):
         raise ImportError(f"no {name}")
 
     def missing(name):
-        raise environment.metadata.PackageNotFoundError(name)
+        raise metadata.PackageNotFoundError(name)
 
     clean.setattr(environment.importlib, "import_module", fail)
-    clean.setattr(environment.metadata, "version", missing)
+    clean.setattr(metadata, "version", missing)
     for layer, library in {"tbb": "tbbpool", "safe": "tbbpool", "OMP": "omppool"}.items():
         clean.setenv("NUMBA_THREADING_LAYER", layer)
         with pytest.raises(InputError) as e:
@@ -76,7 +77,7 @@ def test_a_layer_that_cannot_be_loaded_is_refused(clean):
         )
     clean.setenv("NUMBA_THREADING_LAYER", "workqueue")
     assert environment.require_threading_layer() is None
-    clean.setattr(environment.metadata, "version", lambda name: "2022.0")
+    clean.setattr(metadata, "version", lambda name: "2022.0")
     clean.setenv("NUMBA_THREADING_LAYER", "tbb")
     assert environment.require_threading_layer() is None
 

@@ -12,6 +12,7 @@ import numba
 import numpy as np
 import pytest
 from nesvm_jit import InputError, get_threads, jit, set_threads
+from nesvm_jit.jit import launch
 from nesvm_jit.jit.cache import CodeCache
 from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -28,21 +29,31 @@ def body(x):
 @pytest.mark.parametrize(
     ("decorator", "exact", "more"),
     [
-        (jit.loop, False, {}),
-        (jit.exact_loop, True, {}),
-        (jit.helper, False, {}),
+        (jit.loop, False, {"_nrt": True}),
+        (jit.exact_loop, True, {"_nrt": True}),
+        (jit.helper, False, {"_nrt": True}),
         (jit.exact_helper, True, {"_nrt": False}),
         (jit.exact_inline, True, {"_nrt": False, "forceinline": True}),
     ],
 )
-def test_flags_of_every_decorator(decorator, exact, more):
-    options = decorator(body).targetoptions
+def test_flags_of_every_decorator(monkeypatch, decorator, exact, more):
+    untold = []
+    monkeypatch.setattr(jit.policy, "_untold", untold)
+    made = decorator(body)
+    if isinstance(made, jit.Loop):
+        options = made.dispatcher.targetoptions
+        assert untold == []  # by now numba knows that kernels may call it
+    else:
+        assert made is body
+        ((told, chooser, options),) = untold
+        assert told is body
+        assert chooser("any", "types") is body
     assert options["fastmath"] == (False if exact else FAST)
     assert options["nogil"] is True
     assert options["error_model"] == "numpy"
     for name, value in more.items():
         assert options[name] is value
-    assert ("_nrt" in options, "forceinline" in options) == ("_nrt" in more, "forceinline" in more)
+    assert ("forceinline" in options) == ("forceinline" in more)
 
 
 def body_of_chunk(k, n, x):
@@ -50,12 +61,11 @@ def body_of_chunk(k, n, x):
 
 
 @pytest.mark.parametrize(("decorator", "exact"), [(jit.kernel, False), (jit.exact_kernel, True)])
-def test_kernels_are_one_body_and_an_entry_that_is_kept(monkeypatch, decorator, exact):
+def test_kernels_have_an_entry_that_is_kept(monkeypatch, decorator, exact):
     monkeypatch.setattr(jit.Kernel, "registry", {})
     made = decorator(body_of_chunk)
-    for dispatcher in (made.body, made.entry):
-        assert dispatcher.targetoptions["fastmath"] == (False if exact else FAST)
-        assert "parallel" not in dispatcher.targetoptions
+    assert made.entry.targetoptions["fastmath"] == (False if exact else FAST)
+    assert "parallel" not in made.entry.targetoptions
     assert isinstance(made.entry._cache, CodeCache)
     assert made.entry._cache._name == f"{__name__}.body_of_chunk"
     assert f"exact={exact} " in made.entry._cache._variant
@@ -64,24 +74,93 @@ def test_kernels_are_one_body_and_an_entry_that_is_kept(monkeypatch, decorator, 
     assert jit.Kernel.registry == {f"{__name__}.body_of_chunk": made}
 
 
-def test_helpers_are_not_kept_and_nothing_is_when_the_cache_is_off(monkeypatch):
-    assert not isinstance(jit.helper(body)._cache, CodeCache)
-    assert isinstance(jit.loop(body)._cache, CodeCache)
+def test_loops_are_kept_and_nothing_is_when_the_cache_is_off(monkeypatch):
+    assert isinstance(jit.loop(body).dispatcher._cache, CodeCache)
     monkeypatch.setenv("NESVM_JIT_CACHE", "0")
-    assert not isinstance(jit.loop(body)._cache, CodeCache)
+    assert not isinstance(jit.loop(body).dispatcher._cache, CodeCache)
 
 
 def test_nothing_is_kept_while_compilation_is_off(monkeypatch):
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
-    assert not hasattr(jit.loop(body), "_cache")
+    assert not hasattr(jit.loop(body).dispatcher, "_cache")
 
 
-def test_bodies_chosen_by_type_are_inlined_and_may_be_reordered(monkeypatch):
-    seen = []
-    monkeypatch.setattr(jit.policy, "_overload", lambda f, **options: seen.append((f, options)))
-    jit.overload(body)
-    options = {"fastmath": FAST, "error_model": "numpy"}
-    assert seen == [(body, {"inline": "always", "jit_options": options})]
+def test_bodies_chosen_by_type_are_inlined_in_the_arithmetic_of_their_callers(monkeypatch):
+    untold = []
+    monkeypatch.setattr(jit.policy, "_untold", untold)
+
+    def dense(X, y):
+        return "dense", y
+
+    def compressed(X, y):
+        return "compressed", y
+
+    @jit.by_layout(dense, compressed)
+    def either(X, y):
+        """Of two bodies."""
+
+    assert either(np.zeros(2), 3) == ("dense", 3)
+    assert either(("Csr",), 4) == ("compressed", 4)
+    assert either.__doc__ == "Of two bodies."
+    assert jit.inline(body) is body
+    jit.overload(body)(dense)
+    jit.overload(body, allocates=True)(compressed)
+    chosen, inlined, overloaded, allocating = untold
+    assert allocating == (body, compressed, {"_nrt": True, "error_model": "numpy"})
+    assert chosen[0] is either
+    assert chosen[1](numba.float64[:, ::1], numba.int64) is dense
+    assert chosen[1](numba.types.Tuple([]), numba.int64) is compressed
+    assert (inlined[0], overloaded[:2]) == (body, (body, dense))
+    for *_, options in untold[:3]:
+        assert options == {"_nrt": False, "forceinline": True, "error_model": "numpy"}
+
+
+def test_loops_serve_kernels_as_they_serve_python(monkeypatch):
+    monkeypatch.setenv("NESVM_JIT_CACHE", "0")
+    monkeypatch.setattr(jit.Kernel, "registry", {})
+
+    @jit.exact_loop
+    def double(x):
+        return 2.0 * x
+
+    @jit.helper
+    def square(x):
+        return x * x
+
+    @jit.kernel
+    def both(k, n, out):
+        out[k] = double(square(out[k]))
+
+    out = np.arange(4.0)
+    both(4, out)
+    assert out.tolist() == [0.0, 2.0, 8.0, 18.0]
+    assert double(1.5) == 3.0
+    assert square(1.5) == 2.25
+
+
+def test_what_is_linked_keeps_the_arithmetic_of_its_caller(monkeypatch):
+    """A sum that may not be reordered, by an inlined function of an exact loop."""
+    monkeypatch.setenv("NESVM_JIT_CACHE", "0")
+
+    @jit.inline
+    def total(v):
+        s = 0.0
+        for k in range(len(v)):
+            s += v[k]
+        return s
+
+    def outer(v):
+        return total(v)
+
+    v = np.tile([1e16, 1.0, -1e16, 1.0], 64)
+    plain = outer(v)
+    assert jit.exact_loop(outer).dispatcher(v) == plain == 1.0
+    llvm = {}
+    for name, made in (("exact", jit.exact_loop(outer)), ("fast", jit.loop(outer))):
+        made.dispatcher(v)
+        (code,) = made.dispatcher.inspect_llvm().values()
+        llvm[name] = "fadd reassoc" in code
+    assert llvm == {"exact": False, "fast": True}
 
 
 # ---------------------------------------------------------------- one thread or all
@@ -97,7 +176,7 @@ def count_of(n):
 
 @pytest.fixture(params=["tbb", "omp", "workqueue"])
 def layer(monkeypatch, request):
-    monkeypatch.setattr(jit.launch, "threads_address", lambda: 77)
+    monkeypatch.setattr(launch, "threads_address", lambda: 77)
     monkeypatch.setattr(jit.threads, "_layer", lambda: request.param)
     monkeypatch.setattr(jit.threads, "_threads", 3)
     monkeypatch.setattr(jit.threads, "_safe_after_fork", True)

@@ -52,10 +52,12 @@ MAY_DELAY_IMPORTS = {
         for name in ("certify", "info", "options", "outputs", "path", "predict", "train")
     ),
     *("cli/warmup.py", "pages/plots.py"),
+    # numba is imported when the first function is compiled
+    *("jit/policy.py", "jit/threads.py", "jit/intrinsics.py"),
 }
 MAKERS = {
     *("kernel", "exact_kernel", "loop", "exact_loop"),
-    *("helper", "exact_helper", "exact_inline", "overload"),
+    *("helper", "exact_helper", "exact_inline", "inline", "by_layout", "overload"),
 }
 
 

@@ -7,10 +7,9 @@ and are within a factor of 2 of each other, x − m is a number of the same prec
 """
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, CsrArrays, Matrix, shape
 from ..matrix.rows import row_slice
 
 FAR = 1000.0  # times its spread is a column's distance from zero, where it is moved there
@@ -71,4 +70,4 @@ def _moved(X: Matrix, shift: np.ndarray) -> Matrix:
     lo, hi = int(X.indptr[0]), int(X.indptr[-1])
     indices = X.indices[lo:hi].astype(np.int64)
     data = X.data[lo:hi] - shift.astype(X.data.dtype)[indices]
-    return as_matrix(csr_matrix((data, indices, (X.indptr - lo).astype(np.int64)), shape=shape(X)))
+    return as_matrix(CsrArrays(data, indices, (X.indptr - lo).astype(np.int64), shape(X)[1]))

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.sparse import vstack
 
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
@@ -117,6 +116,8 @@ def bounds_of_kernel(
 
 def landmarks_on_disk(matrix: OnDisk, settings: Settings) -> Landmarks:
     """Landmarks among the rows of an on-disk matrix."""
+    from scipy.sparse import vstack
+
     numbers = _drawn(matrix.n_rows, settings)
     L = as_matrix(vstack([as_scipy(matrix.read(i, i + 1)) for i in numbers.tolist()], format="csr"))
     if settings.gamma == "scale":

@@ -11,7 +11,7 @@ from ..checkpoint.fingerprint import data_fingerprint
 from ..endings import Outcome, warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
-from ..jit import one_blas_thread
+from ..jit import interpreted_first, one_blas_thread
 from ..matrix.checks import as_matrix, as_vector
 from ..matrix.matrix import Matrix, shape
 from ..models import MODELS
@@ -27,6 +27,7 @@ from .solution import Solution
 from .start import Start
 
 
+@interpreted_first
 def solve(
     X: Any,
     y: Any,

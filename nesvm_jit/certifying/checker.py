@@ -9,6 +9,7 @@ from scipy.sparse import vstack
 
 from ..binary.costs import costs
 from ..errors import InputError
+from ..jit import interpreted_first
 from ..machine.jobs import Problem, make_problems
 from ..matrix.checks import as_matrix, as_vector
 from ..matrix.matrix import Csr, Matrix, shape
@@ -25,6 +26,7 @@ from .sums import exact_bounds
 POLISH = 2.0  # seconds for models without coefficients, unless something else is asked for
 
 
+@interpreted_first
 def certify(
     model: Any,
     X: Any,

@@ -18,6 +18,8 @@ from ..kernels.text.model import _parse_rows
 from ..matrix.checks import as_matrix
 from ..problems.kernel_rows import KernelRows
 
+FAR = 1e12  # a γ with which distances are sums of squares
+
 
 def matrices() -> dict[str, Any]:
     """A small matrix of each kind that is compiled ahead."""
@@ -48,11 +50,23 @@ def calls(X: Any) -> dict[str, Callable[[], Any]]:
         "exact sums of columns": partial(column_products, as_matrix(X), a),
         "gram float64": partial(kernels.gram, X),
         "gram float32": partial(kernels.gram, X, dtype=np.float32),
+        "distances float64": partial(kernels.gram, X, gamma=FAR),
+        "distances float32": partial(kernels.gram, X, gamma=FAR, dtype=np.float32),
     }
 
 
 def steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     """(name, call) of everything there is to compile."""
+    for name, call in _steps():
+        yield name, partial(_compiled, call)
+
+
+def _compiled(call: Callable[[], Any]) -> None:
+    with jit.compiled():
+        call()
+
+
+def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     yield "threads", jit.compile_threads
     for dtype in (np.float64, np.float32):
         yield f"read_libsvm, {np.dtype(dtype)}", partial(_read, dtype)
@@ -68,6 +82,11 @@ def steps() -> Iterator[tuple[str, Callable[[], Any]]]:
             name = "".join(f" {value}" for value in options.values())
             yield f"solve{name}, {kind}", call
         yield f"kernel rows, {kind}", partial(_kernel_rows, X)
+        if not isinstance(X, np.ndarray):
+            wide = csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], 1000))
+            for dtype in (np.float64, np.float32):
+                call = partial(kernels.gram, wide, dtype=dtype)
+                yield f"thin gram {np.dtype(dtype)}, {kind}", call
     yield "hard duals", _hard_dual
     yield "model files", _read_model
 

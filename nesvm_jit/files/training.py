@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import FormatError, InputError
 from ..jit import memory_bytes
 from ..matrix.rows import as_scipy
-from .libsvm.reader import read_libsvm
+from .libsvm.reader import read_checked, read_libsvm
 from .ondisk.matrix import is_matrix, open_matrix
 from .text import display_name
 
@@ -28,7 +28,7 @@ def read_training(
         )
     dtype = np.float32 if float32 else np.float64
     if kernel != "precomputed":
-        return read_libsvm(path, n_features, dtype)
+        return read_checked(path, n_features, dtype)
     if n_features is not None:
         raise InputError("a precomputed kernel has as many features as rows, it takes no number")
     X, y = read_libsvm(path, None, dtype, zero_based=True)

@@ -17,16 +17,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache, lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-
-import numba
-from numba.core.caching import _Cache
-from numba.core.compiler import CompileResult
-from numba.core.runtime import rtsys
-from numba.core.serialize import dumps
 
 from .trusted import Folder, Lock, hold
 
@@ -34,6 +29,7 @@ PACKAGE = Path(__file__).parents[1]
 # The files that hold compiled code; tests/test_layers.py checks that no other imports jit.
 COMPILED = ("jit/*.py", "matrix/*.py", "kernels/**/*.py")
 KEEP_DAYS = 30
+KERNEL_ARGUMENTS = 4  # address, threads, chunks and a tuple: see `launch.make_entry`
 PATIENCE = 60.0  # seconds that a process waits for another to compile what it needs, at most
 _CHECKSUM = hashlib.sha256().digest_size
 
@@ -43,9 +39,20 @@ def caching_enabled() -> bool:
     return os.environ.get("NESVM_JIT_CACHE", "1").lower() not in {"0", "off", "no", "false"}
 
 
+def _numba_version() -> str:
+    """What numba says of its version, without importing it."""
+    found = find_spec("numba")
+    path = Path(found.origin or "").parent / "_version.py" if found else Path()
+    if path.is_file():
+        return path.read_text()
+    from importlib import metadata
+
+    return metadata.version("numba")
+
+
 def _digest() -> str:
     """Hash of every source that can end up in machine code, and of the compilers' versions."""
-    h = hashlib.sha256(repr((sys.version, numba.__version__)).encode())
+    h = hashlib.sha256(repr((sys.version, _numba_version())).encode())
     for pattern in COMPILED:
         for path in sorted(PACKAGE.glob(pattern)):
             h.update(
@@ -151,7 +158,43 @@ def _prune(base: Path, current: Path) -> None:
         pass
 
 
-class CodeCache(_Cache):  # type: ignore[misc]
+def describe_types(kinds: Iterable[Any]) -> str:
+    """The types of arguments in a few letters, for who looks for code without numba."""
+    return ",".join(_describe(kind) for kind in kinds)
+
+
+def _describe(kind: Any) -> str:
+    if hasattr(kind, "ndim"):
+        return f"{kind.dtype}{kind.ndim}{kind.layout}{'w' if kind.mutable else 'r'}"
+    if hasattr(kind, "types"):
+        name = kind.instance_class.__name__ if hasattr(kind, "instance_class") else ""
+        return f"{name}({describe_types(kind.types)})"
+    return str(kind)
+
+
+def described(kinds: tuple[Any, ...]) -> str:
+    """The same of a signature; of a kernel, of the arguments that its chunks are run with."""
+    if len(kinds) == KERNEL_ARGUMENTS and hasattr(kinds[-1], "types"):
+        return describe_types(kinds[-1].types)
+    return describe_types(kinds)
+
+
+def _prefix(name: str, described: str) -> str:
+    """What the files of a loop begin with that is compiled for such arguments."""
+    return hashlib.sha256(f"{name} {described}".encode()).hexdigest()[:16]
+
+
+def is_kept(name: str, described: str) -> bool:
+    """Whether there is code of a loop for such arguments; asked without importing numba."""
+    if not caching_enabled():
+        return False
+    prefix = _prefix(name, described)
+    with contextlib.suppress(OSError):
+        return any(any(f.glob(f"{prefix}-*.nsc")) for f in cache_folders()[1])
+    return False
+
+
+class CodeCache:
     """Numba's cache protocol for one dispatcher of this name; `variant` tells apart the ways it is
     compiled (flags, bounds checks)."""
 
@@ -174,7 +217,8 @@ class CodeCache(_Cache):  # type: ignore[misc]
 
     def _file(self, sig: Any, codegen: Any) -> str:
         key = repr((self._name, self._variant, str(sig), codegen.magic_tuple()))
-        return hashlib.sha256(key.encode()).hexdigest()[:40] + ".nsc"
+        prefix = _prefix(self._name, described(tuple(getattr(sig, "args", sig))))
+        return f"{prefix}-{hashlib.sha256(key.encode()).hexdigest()[:40]}.nsc"
 
     def has(self, sig: Any, target_context: Any) -> bool:
         """Whether code for this signature is kept."""
@@ -186,7 +230,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         # the runtime that finished code needs; target_context.refresh() would load the rest of the
         # compiler too, as long as importing numba takes, for nothing
-        rtsys.initialize(target_context)
+        _start_runtime(target_context)
         name = self._file(sig, target_context.codegen())
         found = self._load(name, target_context)
         if found is None and self._claim(name):
@@ -219,7 +263,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
             try:
                 blob = _held(folder).read(name)
                 if hashlib.sha256(blob[_CHECKSUM:]).digest() == blob[:_CHECKSUM]:
-                    return CompileResult._rebuild(target_context, *pickle.loads(blob[_CHECKSUM:]))
+                    return _rebuild(target_context, *pickle.loads(blob[_CHECKSUM:]))
             except Exception:  # a cache must never be the reason that a program fails
                 continue
         return None
@@ -230,7 +274,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
             self._release(self._file(sig, cres.codegen))
             return
         try:
-            payload = dumps(cres._reduce())
+            payload = _dumps(cres._reduce())
             data, name = hashlib.sha256(payload).digest() + payload, self._file(sig, cres.codegen)
             temporary = f"{os.getpid()}-{threading.get_ident()}.part"
             _held(folder).write(name, data, temporary)
@@ -240,9 +284,29 @@ class CodeCache(_Cache):  # type: ignore[misc]
             self._release(self._file(sig, cres.codegen))
 
 
+def _start_runtime(target_context: Any) -> None:
+    from numba.core.runtime import rtsys
+
+    rtsys.initialize(target_context)
+
+
+def _rebuild(target_context: Any, *content: Any) -> Any:
+    from numba.core.compiler import CompileResult
+
+    return CompileResult._rebuild(target_context, *content)
+
+
+def _dumps(content: Any) -> bytes:
+    from numba.core.serialize import dumps
+
+    return bytes(dumps(content))
+
+
 def attach_cache(dispatcher: Any, variant: str, name: str | None = None) -> None:
     """Keep what a dispatcher compiles, under its own name or the one given, unless the cache or
     compiling is switched off."""
+    import numba
+
     if not caching_enabled() or numba.config.DISABLE_JIT:
         return
     function = dispatcher.py_func

@@ -3,7 +3,6 @@ is imported, and refused in one line."""
 
 import importlib
 import os
-from importlib import metadata
 
 from ..errors import InputError
 
@@ -46,6 +45,8 @@ def require_threading_layer() -> None:
 
 def _has_tbb() -> bool:
     """Whether the package tbb is installed, whose library the loader does not find by itself."""
+    from importlib import metadata
+
     try:
         return bool(metadata.version("tbb"))
     except metadata.PackageNotFoundError:

@@ -1,57 +1,13 @@
-"""Operations that numba has no names for; plain Python twins serve when it is off."""
+"""Operations that numba has no names for: what they do in plain Python; `native` is what they are
+compiled to."""
 
 import sys
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from .policy import overload
 
 LITTLE_ENDIAN = sys.byteorder == "little"
-
-
-@intrinsic
-def _load8(typingctx, text, pos):
-    def codegen(context, builder, signature, args):
-        array = context.make_array(signature.args[0])(context, builder, args[0])
-        at = builder.gep(array.data, [args[1]])
-        word = builder.load(builder.bitcast(at, ir.IntType(64).as_pointer()))
-        word.align = 1
-        return word
-
-    return types.uint64(text, types.int64), codegen
-
-
-def _count_intrinsic(name):
-    @intrinsic
-    def count(typingctx, x):
-        def codegen(context, builder, signature, args):
-            return getattr(builder, name)(args[0], ir.Constant(ir.IntType(1), 0))
-
-        return types.uint64(types.uint64), codegen
-
-    return count
-
-
-_cttz = _count_intrinsic("cttz")
-_ctlz = _count_intrinsic("ctlz")
-
-
-@intrinsic
-def _prefetch(typingctx, array, index):
-    def codegen(context, builder, signature, args):
-        cells = context.make_array(signature.args[0])(context, builder, args[0])
-        pointer = ir.IntType(8).as_pointer()
-        word = ir.IntType(32)
-        at = builder.bitcast(builder.gep(cells.data, [args[1]]), pointer)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, word, word, word])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", (pointer,), kind)
-        builder.call(fetch, [at, *(ir.Constant(word, v) for v in (0, 3, 1))])  # read, keep, data
-        return context.get_dummy_value()
-
-    return types.void(array, types.int64), codegen
 
 
 def prefetch(array, index):
@@ -74,21 +30,31 @@ def leading_zeros(x):
     return np.uint64(64 - int(x).bit_length())
 
 
+def _native(name):
+    from . import native
+
+    return getattr(native, name)
+
+
 @overload(load8)
 def _(text, pos):
-    return lambda text, pos: _load8(text, pos)
+    load = _native("load8")
+    return lambda text, pos: load(text, pos)
 
 
 @overload(trailing_zeros)
 def _(x):
-    return lambda x: _cttz(x)
+    count = _native("trailing_zeros")
+    return lambda x: count(x)
 
 
 @overload(leading_zeros)
 def _(x):
-    return lambda x: _ctlz(x)
+    count = _native("leading_zeros")
+    return lambda x: count(x)
 
 
 @overload(prefetch)
 def _(array, index):
-    return lambda array, index: _prefetch(array, index)
+    fetch = _native("prefetch")
+    return lambda array, index: fetch(array, index)

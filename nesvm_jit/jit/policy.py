@@ -1,28 +1,49 @@
 """The decorators that every compiled function of the package is made by.
 
-`kernel` and `exact_kernel` make a `Kernel` of a body that says what chunk k of n does. Flags let
-the compiler reorder sums and contract products, but never assume that there are no infinities or
-NaN. `exact_*` allow nothing of the kind.
+`kernel` and `exact_kernel` make a `Kernel` of a body that says what chunk k of n does; `flags` has
+what the compiler may do to it.
+
+All functions stay what they are in Python: a run that is interpreted (`tier`) calls them as they
+stand, and numba is imported when the first of them is compiled.
 """
 
 import functools
+import os
+import threading
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numba
-from numba.extending import overload as _overload
+import numpy as np
 
-from . import threads
-from .cache import attach_cache
-from .launch import make_entry
+from . import threads, tier
+from .cache import described
+from .flags import ALLOCATING, INLINE, options_of
 
-FAST = frozenset({"reassoc", "nsz", "arcp", "contract", "afn"})
+# With numba's compiler switched off everything runs as plain Python.
+PLAIN = os.environ.get("NUMBA_DISABLE_JIT", "0").strip() not in ("", "0")
 
 Function = Callable[..., Any]
+# What numba has not been told of yet: a function that compiled code may call, what chooses its body
+# by the types of its arguments, and how that body is compiled.
+_telling = threading.Lock()
+_untold: list[tuple[Function, Function, dict[str, Any]]] = []
 
 
-def _options(exact: bool) -> dict[str, Any]:
-    return {"fastmath": False if exact else set(FAST), "nogil": True, "error_model": "numpy"}
+@functools.cache
+def _compiler() -> Any:
+    """The module that imports numba: that takes longer than a small fit."""
+    from . import compiling
+
+    return compiling
+
+
+def _ready_compiler() -> Any:
+    """The same, told of all functions that compiled code may call."""
+    with _telling:
+        compiler = _compiler()
+        while _untold:
+            compiler.tell(*_untold.pop())
+    return compiler
 
 
 class Kernel:
@@ -39,17 +60,65 @@ class Kernel:
         functools.update_wrapper(self, function)
         self.name = f"{function.__module__}.{function.__name__}"
         self.registry[self.name] = self
-        options = _options(exact)
-        self.body = numba.njit(**options)(function)
-        self.entry = make_entry(self.body, options)
-        attach_cache(self.entry, f"{exact=}", self.name)
+        self._function, self._exact = function, exact
+        self.work: Function = tier.cells
+
+    @functools.cached_property
+    def entry(self) -> Any:
+        """What runs its chunks, compiled for the arguments it meets."""
+        return _ready_compiler().make_kernel(self._function, self._exact, self.name)
+
+    def compiled_for(self, arguments: str) -> bool:
+        """Whether this process has code for arguments that are described so."""
+        return "entry" in self.__dict__ and _has(self.entry, arguments)
 
     def __call__(self, n: int, *args: Any) -> None:
-        if numba.config.DISABLE_JIT:
-            for k in range(n):
-                self.body(k, n, *args)
+        trial = tier.trial.get()
+        if PLAIN or trial is not None:
+            with _interpreting(trial, self, args):
+                for k in range(n):
+                    self._function(k, n, *args)
         elif threads.run(self.entry, n, args):
             raise MemoryError(f"a loop of {self.name} needs more memory than there is")
+
+
+class Loop:
+    """A serial loop, compiled for the arguments it meets."""
+
+    def __init__(self, function: Function, exact: bool):
+        functools.update_wrapper(self, function)
+        self.name = f"{function.__module__}.{function.__qualname__}"
+        self._function, self._exact = function, exact
+        self.work: Function = tier.cells
+        _untold.append((self, lambda *_: function, options_of(exact)))  # kernels may call it, too
+
+    @functools.cached_property
+    def dispatcher(self) -> Any:
+        """What numba compiles."""
+        return _ready_compiler().make_loop(self._function, self._exact, self.name)
+
+    def compiled_for(self, arguments: str) -> bool:
+        """Whether this process has code for arguments that are described so."""
+        return "dispatcher" in self.__dict__ and _has(self.dispatcher, arguments)
+
+    def __call__(self, *args: Any) -> Any:
+        trial = tier.trial.get()
+        if PLAIN or trial is not None:
+            with _interpreting(trial, self, args):
+                return self._function(*args)
+        return self.dispatcher(*args)
+
+
+def _has(dispatcher: Any, arguments: str) -> bool:
+    return any(described(kinds) == arguments for kinds in dispatcher.overloads)
+
+
+def _interpreting(trial: "tier.Trial | None", what: Any, args: tuple[Any, ...]) -> Any:
+    """Note the work of a call that is interpreted; arithmetic wraps around and overflows silently,
+    as it does in compiled code."""
+    if trial is not None:
+        trial.note(what, args)
+    return np.errstate(all="ignore")
 
 
 def kernel(function: Function) -> Kernel:
@@ -62,43 +131,80 @@ def exact_kernel(function: Function) -> Kernel:
     return Kernel(function, exact=True)
 
 
-def exact_loop(function: Function) -> Any:
+def exact_loop(function: Function) -> Loop:
     """A serial loop in strict IEEE arithmetic, for what runs once per data set."""
-    return _loop(function, exact=True)
+    return Loop(function, exact=True)
 
 
-def loop(function: Function) -> Any:
+def loop(function: Function) -> Loop:
     """A serial loop whose sums may be reordered, for work that is sequential by nature."""
-    return _loop(function, exact=False)
+    return Loop(function, exact=False)
 
 
-def _loop(function: Function, exact: bool) -> Any:
-    dispatcher = numba.njit(**_options(exact))(function)
-    attach_cache(dispatcher, f"{exact=}")
-    return dispatcher
+def takes(work: Function) -> Function:
+    """What a call of a loop takes when it is interpreted, by its arguments and in numbers that are
+    read in a Python loop: to be said where that is not about the numbers in its arrays."""
+
+    def noted(loop: Kernel | Loop) -> Kernel | Loop:
+        loop.work = work
+        return loop
+
+    return noted
 
 
-def helper(function: Function) -> Any:
+def helper(function: Function) -> Function:
     """A function for kernels to call; it is compiled into each of them."""
-    return numba.njit(**_options(exact=False))(function)
+    return _told(function, options_of(exact=False))
 
 
-def exact_helper(function: Function) -> Any:
+def exact_helper(function: Function) -> Function:
     """A helper in strict IEEE arithmetic that allocates nothing.
 
     Without numba's memory manager: counting references to an array at every call cost the text
     parser half its speed and, the counter being shared, all gain from a second thread.
     """
-    return numba.njit(_nrt=False, **_options(exact=True))(function)
+    return _told(function, {**options_of(exact=True), "_nrt": False})
 
 
-def exact_inline(function: Function) -> Any:
+def exact_inline(function: Function) -> Function:
     """An exact helper that is inlined wherever it is called; short bodies in hot loops only."""
-    return numba.njit(_nrt=False, forceinline=True, **_options(exact=True))(function)
+    return _told(function, {**options_of(exact=True), "_nrt": False, "forceinline": True})
 
 
-def overload(function: Function) -> Any:
-    """Choose the body of `function` from the types of its arguments, inlined into kernels."""
-    return _overload(
-        function, inline="always", jit_options={"fastmath": set(FAST), "error_model": "numpy"}
-    )
+def inline(function: Function) -> Function:
+    """A function that allocates nothing, inlined in the arithmetic of what calls it."""
+    return _told(function, INLINE)
+
+
+def overload(function: Function, allocates: bool = False) -> Function:
+    """Choose the body of `function` from the types of its arguments, inlined into kernels unless it
+    allocates memory."""
+
+    def told(chooser: Function) -> Function:
+        _untold.append((function, chooser, ALLOCATING if allocates else INLINE))
+        return chooser
+
+    return told
+
+
+def by_layout(dense: Function, compressed: Function) -> Function:
+    """The decorator of a primitive of a matrix, its first argument, that has one body for arrays
+    and one for compressed rows; it is inlined, in the arithmetic of what calls it."""
+
+    def decorated(function: Function) -> Function:
+        @functools.wraps(function)
+        def primitive(X: Any, *args: Any) -> Any:
+            return dense(X, *args) if isinstance(X, np.ndarray) else compressed(X, *args)
+
+        def chosen(X: Any, *args: Any) -> Function:
+            return dense if hasattr(X, "ndim") else compressed
+
+        _untold.append((primitive, chosen, INLINE))
+        return primitive
+
+    return decorated
+
+
+def _told(function: Function, options: dict[str, Any]) -> Function:
+    _untold.append((function, lambda *_: function, options))
+    return function

@@ -5,17 +5,17 @@ import functools
 import math
 import multiprocessing
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numba
 import numpy as np
 
 from .. import thread_limit
 from ..errors import InputError
-from . import launch
 from .memory import group_limits
+from .tier import trial
 
 _worker = threading.local()
 
@@ -23,7 +23,12 @@ _worker = threading.local()
 def most_threads() -> int:
     """The most threads that `set_threads` can ask for: those of NUMBA_NUM_THREADS, else the cores
     that this process may run on."""
-    return int(numba.config.NUMBA_NUM_THREADS)
+    asked = os.environ.get("NUMBA_NUM_THREADS", "").strip()
+    if asked:
+        return int(asked)
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return max(1, os.cpu_count() or 1)
 
 
 def _usual_threads() -> int:
@@ -92,7 +97,7 @@ def run(entry: Callable[..., int], n: int, args: tuple[Any, ...]) -> int:
     n_threads = min(n, get_threads())
     if n_threads < 2 or _is_serial() or not _safe_after_fork:
         return entry(0, 1, n, *args)
-    address = launch.threads_address()
+    address = _launch().threads_address()
     if _layer() == "tbb":
         return entry(address, n_threads, n, *args)
     # Where other threads of this process are inside a kernel, one layer of numba aborts, and the
@@ -105,16 +110,24 @@ def run(entry: Callable[..., int], n: int, args: tuple[Any, ...]) -> int:
         _in_parallel.release()
 
 
+@functools.cache
+def _launch() -> Any:
+    """The module that runs chunks; it imports numba."""
+    from . import launch
+
+    return launch
+
+
 def compile_threads() -> None:
     """Compile what runs kernels on several threads."""
-    launch.threads_address()
+    _launch().threads_address()
 
 
 @functools.lru_cache
 def _layer() -> str:
     """Which threads numba runs: tbb, omp or workqueue."""
-    launch.threads_address()
-    return str(numba.threading_layer())
+    _launch().threads_address()
+    return _started_layer()
 
 
 _in_parallel = threading.Lock()
@@ -124,6 +137,9 @@ _forked_by_main = True
 
 def _started_layer() -> str:
     """The same, or nothing where no threads have been started."""
+    numba = sys.modules.get("numba")
+    if numba is None:
+        return ""
     try:
         return str(numba.threading_layer())
     except ValueError:
@@ -156,11 +172,18 @@ if multiprocessing.parent_process() is not None:  # imported only after a fork
 _blas_lock = threading.Lock()
 _blas_users = 0
 _blas_before: list[int] = []
+_blas_held: list[Any] = []
 
 
-@functools.lru_cache
 def _blas_libraries() -> list[Any]:
-    import scipy.linalg  # noqa: F401  numba's np.dot runs on the BLAS that scipy loads
+    if trial.get() is None:
+        import scipy.linalg  # noqa: F401  compiled np.dot runs on the BLAS that scipy loads
+
+    return _loaded_blas("scipy.linalg" in sys.modules)
+
+
+@functools.cache
+def _loaded_blas(with_scipy: bool) -> list[Any]:
     from threadpoolctl import ThreadpoolController
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
@@ -173,10 +196,11 @@ def one_blas_thread() -> Iterator[None]:
     Solvers hold it for a whole run (a cap for the length of one kernel comes too late: the
     threads of an earlier call are still spinning). It nests, also across threads.
     """
-    global _blas_users, _blas_before
+    global _blas_users, _blas_before, _blas_held
     libraries = _blas_libraries()
     with _blas_lock:
         if _blas_users == 0:
+            _blas_held = libraries
             _blas_before = [lib.get_num_threads() for lib in libraries]
             for lib in libraries:
                 lib.set_num_threads(1)
@@ -187,5 +211,5 @@ def one_blas_thread() -> Iterator[None]:
         with _blas_lock:
             _blas_users -= 1
             if _blas_users == 0:
-                for lib, n in zip(libraries, _blas_before, strict=True):
+                for lib, n in zip(_blas_held, _blas_before, strict=True):
                     lib.set_num_threads(n)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..jit import helper, loop, overload, types
+from ..jit import by_layout, helper, loop
 from ..jit.intrinsics import prefetch
 from ..matrix.matrix import row_axpy, row_dot
 from .loss import HINGE, SQUARE, median, true_loss
@@ -61,26 +61,14 @@ def _csr_soon(X, flat, i):
     prefetch(X.indptr, np.int64(i))
 
 
+@by_layout(_dense_near, _csr_near)
 def row_near(X, flat, i):
     """Ask for the first entries of row i."""
-    near = _dense_near if isinstance(X, np.ndarray) else _csr_near
-    return near(X, flat, i)
 
 
+@by_layout(_dense_soon, _csr_soon)
 def row_soon(X, flat, i):
     """Ask for where row i begins."""
-    soon = _dense_soon if isinstance(X, np.ndarray) else _csr_soon
-    return soon(X, flat, i)
-
-
-@overload(row_near)
-def _row_near(X, flat, i):
-    return _dense_near if isinstance(X, types.Array) else _csr_near
-
-
-@overload(row_soon)
-def _row_soon(X, flat, i):
-    return _dense_soon if isinstance(X, types.Array) else _csr_soon
 
 
 @loop

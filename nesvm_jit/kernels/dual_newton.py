@@ -3,7 +3,7 @@ steps of two coordinates would go on for ever."""
 
 import numpy as np
 
-from ..jit import exact_loop, helper
+from ..jit import exact_loop, helper, takes
 
 
 @helper
@@ -58,6 +58,7 @@ def _direction(L, m, inside, bias, e, step, level):
             step[k] -= total / weight * level[k]
 
 
+@takes(lambda Q, *_: 20 * Q.size)  # a few steps, each of which changes the whole factor
 @exact_loop
 def _newton_steps(Q, lower, upper, bias, ridge, beta, e):
     """On the samples F inside their bounds the dual is largest at β_F + K_FF⁻¹(e_F − b): go there,

@@ -6,7 +6,7 @@ vectorise (docs/design.md has the figures).
 
 import numpy as np
 
-from ..jit import exact_inline, overload, types
+from ..jit import exact_inline, overload
 
 # Taylor polynomials on |r| ≤ ln2/2: the first term left out is below half a unit in the last place.
 _LOG2E = 1.4426950408889634
@@ -63,12 +63,13 @@ def _exp32(x):
 
 
 def exp_nonpositive(x):
-    """e^x for x ≤ 0 in the precision of x, in a form that vectorises."""
-    return _exp32(x) if isinstance(x, np.float32) else _exp64(x)
+    """e^x for x ≤ 0 in the precision of x, compiled to a form that vectorises."""
+    least = -87.0 if isinstance(x, np.float32) else -708.0
+    return np.exp(x) if x >= least else type(x)(0.0)
 
 
 @overload(exp_nonpositive)
 def _exp_nonpositive(x):
-    if x == types.float32:
+    if str(x) == "float32":
         return lambda x: _exp32(x)
     return lambda x: _exp64(x)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import helper, kernel
+from ..jit import helper, kernel, overload, takes
 from ..matrix.matrix import Csr, row_dot, row_load, shape
 from ..matrix.rows import size_of
 from .exp import exp_nonpositive
@@ -132,27 +132,78 @@ def _transform(spec, cells):
                 row[j] = power
 
 
-@helper
-def _cells(X, A, Z, B, centre, squares, spec, how, symmetric, out):
-    """out = k(X_A, Z_B)."""
-    if how == DIFFERENCES:
-        _differences(X, A, Z, B, out)
-    elif how == SPARSE:
-        _thin_dots(X, A, Z, B, squares, spec.kind == RBF, symmetric, out)
-    else:
-        _thick_dots(X, A, Z, B, centre, spec.kind == RBF, out)
-    _transform(spec, out)
+class ByBlas(NamedTuple):
+    """Products or distances of rows moved by `centre`, by BLAS."""
+
+    centre: np.ndarray
 
 
+class ByEntries(NamedTuple):
+    """The same over the entries that are stored, by the squared norms of rows and columns."""
+
+    centre: np.ndarray
+    squares: tuple[np.ndarray, np.ndarray]
+
+
+class ByDifferences(NamedTuple):
+    """Distances as sums of squares."""
+
+    centre: np.ndarray
+
+
+Way = ByBlas | ByEntries | ByDifferences
+
+
+def _way(how: int, centre, squares) -> Way:
+    if how == SPARSE:
+        return ByEntries(centre, squares)
+    return ByBlas(centre) if how == BLAS else ByDifferences(centre)
+
+
+def _by_blas(way, X, A, Z, B, spec, symmetric, out):
+    _thick_dots(X, A, Z, B, way.centre, spec.kind == RBF, out)
+
+
+def _by_entries(way, X, A, Z, B, spec, symmetric, out):
+    _thin_dots(X, A, Z, B, way.squares, spec.kind == RBF, symmetric, out)
+
+
+def _by_differences(way, X, A, Z, B, spec, symmetric, out):
+    _differences(X, A, Z, B, out)
+
+
+_BODIES = {ByBlas: _by_blas, ByEntries: _by_entries, ByDifferences: _by_differences}
+
+
+def _products(way, X, A, Z, B, spec, symmetric, out):
+    """out = X_A Z_Bᵀ or squared distances; the type of `way` chooses, so that a kernel is compiled
+    with what it needs alone."""
+    _BODIES[type(way)](way, X, A, Z, B, spec, symmetric, out)
+
+
+@overload(_products, allocates=True)
+def _chosen_products(way, X, A, Z, B, spec, symmetric, out):
+    return _BODIES[way.instance_class]
+
+
+def _work_of_tiles(rows, columns, way, spec, tiling, symmetric, K):
+    """An exponential for every cell; products are BLAS's, or take a number for each feature."""
+    share = len(tiling.starts) * tiling.rows * tiling.columns
+    cells = min(len(rows.index) * len(columns.index), share)
+    return cells * (16 + (0 if isinstance(way, ByBlas) else len(way.centre)))
+
+
+@takes(_work_of_tiles)
 @kernel
-def _gram_tiles(k, n_tiles, rows, columns, centre, squares, spec, tiling, how, symmetric, K):
+def _gram_tiles(k, n_tiles, rows, columns, way, spec, tiling, symmetric, K):
     """A tile of K; where it is symmetric, of the lower triangle, and mirrored."""
     s0, t0 = tiling.starts[k]
     s1 = min(len(rows.index), s0 + tiling.rows)
     t1 = min(len(columns.index), t0 + tiling.columns)
     A, B = rows.index[s0:s1], columns.index[t0:t1]
     cells = np.empty((s1 - s0, t1 - t0), K.dtype)
-    _cells(rows.X, A, columns.X, B, centre, squares, spec, how, symmetric, cells)
+    _products(way, rows.X, A, columns.X, B, spec, symmetric, cells)
+    _transform(spec, cells)
     for s in range(s0, s1):
         row = K[rows.slots[s]]
         for t in range(t0, min(t1, s + 1) if symmetric else t1):
@@ -185,13 +236,15 @@ def _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
     """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
     i, j = np.arange(len(K)), np.arange(K.shape[1])
     rows, columns, tiling = Chosen(X, i, i), Chosen(Z, j, j), Tiling(tiles, *size)
-    _gram_tiles(len(tiles), rows, columns, centre, squares, spec, tiling, how, symmetric, K)
+    way = _way(how, centre, squares)
+    _gram_tiles(len(tiles), rows, columns, way, spec, tiling, symmetric, K)
 
 
 def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
     """K[slots_s, t] = k(x_A(s), x_B(t)): the rows A and columns B of the kernel matrix of X."""
     rows, columns, tiling = Chosen(X, A, slots), Chosen(X, B, B), Tiling(tiles, *size)
-    _gram_tiles(len(tiles), rows, columns, centre, squares, spec, tiling, how, False, K)
+    way = _way(how, centre, squares)
+    _gram_tiles(len(tiles), rows, columns, way, spec, tiling, False, K)
 
 
 @kernel

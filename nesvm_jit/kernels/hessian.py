@@ -6,13 +6,12 @@ import numpy as np
 
 from ..jit import (
     SUM_CELLS,
+    by_layout,
     chunk_bounds,
     chunk_count,
     helper,
     kernel,
-    overload,
     partial_sums,
-    types,
 )
 from ..matrix.matrix import Csr, row_axpy, row_dot, row_load, shape
 from ..matrix.rows import Size
@@ -180,14 +179,9 @@ def _csr_squares(X, i, a, g):
         g[X.indices[k]] += a * X.data[k] * np.float64(X.data[k])
 
 
+@by_layout(_dense_squares, _csr_squares)
 def row_squares(X, i, a, g):
     """g += a x_i∘x_i."""
-    return _dense_squares(X, i, a, g) if isinstance(X, np.ndarray) else _csr_squares(X, i, a, g)
-
-
-@overload(row_squares)
-def _row_squares(X, i, a, g):
-    return _dense_squares if isinstance(X, types.Array) else _csr_squares
 
 
 @kernel

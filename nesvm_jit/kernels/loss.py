@@ -6,13 +6,12 @@ with z = ū + r/(μs) (the paper's eq. 6, where ū = 0). The ℓ1 norm has the b
 z = ū + w/μ (eq. 14). The square loss needs no smoothing.
 """
 
-import functools
 from typing import NamedTuple
 
 import numpy as np
 
 from ..errors import InputError
-from ..jit import chunk_bounds, kernel, overload
+from ..jit import chunk_bounds, inline, kernel, overload
 
 HINGE, SQUARE = 0, 1
 LOSSES = {"hinge": HINGE, "square": SQUARE}
@@ -46,42 +45,31 @@ def _positive(r):
     return lambda r: max(r, 0.0)
 
 
-def formula(function):
-    """One body, inlined into compiled loops and called as it is from NumPy."""
-
-    @functools.wraps(function)
-    def chosen(*types):
-        return function
-
-    overload(function)(chosen)
-    return function
-
-
-@formula
+@inline
 def hinge_u(z):
     """u = median{z, 0, 1}."""
     return median(z, 0.0, 1.0)
 
 
-@formula
+@inline
 def hinge_bends(z):
     """Whether h_μ is curved there, by μs h_μ″ = 1 or 0: where 0 < z < 1."""
     return (z > 0.0) & (z < 1.0)
 
 
-@formula
+@inline
 def l1_u(z):
     """u = median{z, −1, 1}."""
     return median(z, -1.0, 1.0)
 
 
-@formula
+@inline
 def l1_bends(z):
     """Whether the smoothed ℓ1 norm is curved there, by 1/μ: where |z| < 1."""
     return abs(z) < 1.0
 
 
-@formula
+@inline
 def true_loss(r, loss):
     """h(r): max(r, 0), or r²."""
     if loss == HINGE:
@@ -89,7 +77,7 @@ def true_loss(r, loss):
     return r * r
 
 
-@formula
+@inline
 def loss_at(r, mu_s, loss):
     """u, h_μ(r) and h(r) about ū = 0, where h_μ = u (r − (μs/2) u); of the square 2r, r² and r²."""
     if loss == HINGE:
@@ -98,7 +86,7 @@ def loss_at(r, mu_s, loss):
     return 2.0 * r, r * r, r * r
 
 
-@formula
+@inline
 def loss_about(z, r, mu_s, centre, loss):
     """u, h_μ(r) and h(r) about the centre ū, given z = ū + r/(μs)."""
     if loss == HINGE:
@@ -108,7 +96,7 @@ def loss_about(z, r, mu_s, centre, loss):
     return 2.0 * r, r * r, r * r
 
 
-@formula
+@inline
 def loss_slope(z, r, steep, loss):
     """u = h_μ′(r) and h_μ″(r), given z = ū + r/(μs) and steep = 1/(μs)."""
     if loss == HINGE:

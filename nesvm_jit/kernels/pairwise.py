@@ -7,7 +7,7 @@ while β < upper and fall while β > lower.
 
 import numpy as np
 
-from ..jit import chunk_bounds, chunk_count, exact_loop, helper, kernel
+from ..jit import chunk_bounds, chunk_count, exact_loop, helper, kernel, takes
 
 TINY = 1e-12  # least curvature of a step: K may be indefinite by rounding, or rows equal
 COLUMNS = 512  # of the kernel matrix that a chunk adds up, about
@@ -81,6 +81,7 @@ def _shifted(beta, t, lower, upper):
     return min(max(beta + t, lower), upper)
 
 
+@takes(lambda Q, *_: 8 * Q.size)  # about as many steps as there are samples
 @exact_loop
 def _dual_steps(Q, diagonal, lower, upper, bias, threshold, most, beta, e):
     """Raise β_i and lower β_j by t = median{(e_i − e_j)/η, 0, room}, i the steepest that may rise,

@@ -2,10 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from .. import __version__
 from ..binary.costs import weights_of
@@ -20,6 +19,9 @@ from ..settings import CUT_SHORT, Settings
 from ..solvers.run import relative_gap
 from .jobs import Job, Problem
 from .machine import Machine
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,14 @@ def _kernel_machine(
     return Machine(ModelRecord(support=_packed(take_rows(X, used)), **common, **kernel), used)
 
 
-def _packed(X: Matrix) -> csr_matrix:
+def _packed(X: Matrix) -> "csr_matrix":
     """X in float64 as CSR without zeros; scipy takes three times as long for dense rows."""
     if isinstance(X, Csr):
         out = as_scipy(X).astype(np.float64)
         out.eliminate_zeros()
         return out
+    from scipy.sparse import csr_matrix
+
     filled = X != 0.0
     starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
     return csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))

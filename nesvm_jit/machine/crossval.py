@@ -8,6 +8,7 @@ import numpy as np
 
 from ..endings import Outcome, warn_uncertified, worst_status
 from ..errors import InputError
+from ..jit import interpreted_first
 from ..matrix.checks import as_matrix, as_vector
 from ..settings import Settings
 from .folds import stratified_folds
@@ -32,6 +33,7 @@ class CrossValidation:
     status: str
 
 
+@interpreted_first
 def cross_validate(
     X: Any,
     y: Any,

@@ -54,9 +54,9 @@ def require_memory_for(found: Estimate, n_classes: int) -> None:
 
 
 def estimate_training(X: Any, y: np.ndarray, kernel: str, multiclass: str | None) -> Estimate:
-    """What training on these rows, of scipy or NumPy, takes."""
+    """What training on these rows takes, packed ones or an array."""
     n, p = X.shape
-    cells = X.nnz if hasattr(X, "nnz") else X.size
+    cells = X.size if isinstance(X, np.ndarray) else len(X.data)
     linear = kernel == "linear"
     way = multiclass or usual_multiclass(kernel)
     return estimate(n, p, cells, len(np.unique(y)), way, linear)

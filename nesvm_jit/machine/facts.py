@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_matrix, issparse
 
 from ..endings import worst_status
 from ..files.model.text import format_of
@@ -21,8 +20,10 @@ UNEVEN = 1000.0  # features are, if the widest reaches so many times as far as t
 def uneven_features(X: Any) -> tuple[float, float] | None:
     """How far the narrowest and the widest feature reach, as far as the first rows tell, where
     features are badly scaled."""
-    if issparse(X):
-        part = csr_matrix(X)
+    if hasattr(X, "tocsr"):
+        X = X.tocsr()
+    if hasattr(X, "indptr"):
+        part = X
         cells = min(SAMPLE_CELLS, len(part.data))
         named, which = np.unique(part.indices[:cells], return_inverse=True)
         reach = np.zeros(len(named))

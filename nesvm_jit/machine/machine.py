@@ -8,7 +8,7 @@ from ..errors import InputError
 from ..files.model.certificates import require_certificates
 from ..files.model.record import ModelRecord
 from ..files.model.text import read_model, write_model
-from ..jit import one_blas_thread
+from ..jit import interpreted_first, one_blas_thread
 from ..kernels import gram, margins
 from ..kernels.sums import _margins, row_chunks
 from ..matrix.checks import as_matrix
@@ -73,21 +73,25 @@ class Machine:
         said = self.record.extra.get("n_support")
         return said if type(said) is int and said > 0 else 0
 
+    @interpreted_first
     def decision_function(self, X: Any) -> np.ndarray:
         """One column of scores per sub-problem; one score per row for two classes."""
         scores = self.scores(as_matrix(X, borrow=True))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
+    @interpreted_first
     def predict(self, X: Any) -> np.ndarray:
         """The label of every row."""
         return self.classes[self.chosen(self.scores(as_matrix(X, borrow=True)))]
 
+    @interpreted_first
     def certified(self, X: Any) -> np.ndarray:
         """Whether the label of each row is proven to be that of the exact optimum."""
         X = as_matrix(X, borrow=True)
         self._require_columns(X)
         return proven_labels(self.record, self.problems, X)
 
+    @interpreted_first
     def predict_proba(self, X: Any) -> np.ndarray:
         """A probability for every row and class, in the order of `classes`."""
         return self.probabilities(self.scores(as_matrix(X, borrow=True)))
@@ -118,6 +122,7 @@ class Machine:
         """Write the model file; it appears whole or not at all."""
         write_model(path, self.record)
 
+    @interpreted_first
     def scores(self, X: Matrix) -> np.ndarray:
         """A column per sub-problem. Sparse rows may lack features, or have some that training
         did not see."""

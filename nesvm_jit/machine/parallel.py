@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
+from contextvars import copy_context
 from typing import TypeVar
 
 from ..jit import get_threads, one_blas_thread, serial_kernels
@@ -31,7 +32,7 @@ def run_all(
 
     # held here: OpenBLAS ignores a cap that a thread other than the main one asks for
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(run_alone, task) for task in tasks]
+        futures = [pool.submit(copy_context().run, run_alone, task) for task in tasks]
         pending = set(futures)
         while pending:
             try:

@@ -14,8 +14,8 @@ from ..files.ondisk.matrix import is_matrix, open_matrix
 from ..files.text import display_name, writing
 from ..files.training import kernel_columns
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Matrix
-from ..matrix.rows import as_scipy
+from ..matrix.matrix import Csr, Matrix
+from ..matrix.rows import as_scipy, first_columns
 from .machine import Machine, load_model
 
 
@@ -138,7 +138,9 @@ def columns_of(X: Any, kernel: str, n: int, path: Any, ours: bool = True) -> Any
     one of `ours`, which says how many rows it was trained on."""
     if kernel != "precomputed":
         # unseen features: LIBLINEAR leaves them out, LIBSVM's distances count them
-        return X[:, :n] if kernel == "linear" and X.shape[1] > n else X
+        if kernel != "linear" or X.shape[1] <= n:
+            return X
+        return first_columns(X, n) if isinstance(X, Csr) else X[:, :n]
     K = kernel_columns(X, path)
     if K.shape[1] > n and ours:
         raise FormatError(

@@ -3,7 +3,6 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.sparse import vstack
 
 from ..errors import InputError
 from ..files.model.record import ModelRecord
@@ -132,6 +131,8 @@ def _kernel(record: ModelRecord, X: Matrix) -> Scores:
     rows, vectors = as_scipy(X).astype(np.float64), record.support.copy()
     rows.resize(n, width)
     vectors.resize(m, width)
+    from scipy.sparse import vstack
+
     whole = narrowed(as_matrix(vstack([vectors, rows], format="csr")))[0][0]
     spec = as_spec(record.kernel, record.gamma, record.coef0, record.degree, width)
     K = KernelRows(whole, spec, 0.0)

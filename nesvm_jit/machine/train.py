@@ -17,7 +17,7 @@ from ..checkpoint.fingerprint import data_fingerprint
 from ..endings import outcomes_of, warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
-from ..jit import get_threads
+from ..jit import get_threads, interpreted_first
 from ..matrix.checks import as_matrix
 from ..settings import HALF_SQUARE, Settings
 from .assembled import Found, approximate_machine, machine_of, note_weights
@@ -48,6 +48,7 @@ def _telling(train: Callable[Arguments, Machine]) -> Callable[Arguments, Machine
 
 
 @_telling
+@interpreted_first
 def train(
     X: Any,
     y: Any = None,

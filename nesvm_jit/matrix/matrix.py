@@ -4,8 +4,8 @@ that all kernels are written in.
 A matrix is checked once, by `as_matrix`; whoever gets one trusts it. Kernels do not look whether
 an index is inside, so a `Csr` can be made in no other way than from arrays that were checked.
 
-Each primitive is an ordinary Python function that picks one of two bodies by the type of X,
-at compile time in kernels and at run time when compilation is off. Indices are unsigned, so
+Each primitive has two bodies, one of which is picked by the type of X, at compile time in compiled
+kernels and at run time in interpreted ones. Indices are unsigned, so
 that compiled code has no wrap-around branch.
 """
 
@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from ..jit import overload, types
+from ..jit import by_layout
 
 
 class CsrArrays(NamedTuple):
@@ -31,6 +31,11 @@ class Csr(CsrArrays):
     """Compressed rows, checked: columns ascend in each row and are inside, numbers are finite."""
 
     __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns, as arrays have it."""
+        return len(self.indptr) - 1, self.n_cols
 
     # numba, which makes such tuples in compiled code, asks for these names
     def __new__(cls, data: Any, indices: Any, indptr: Any, n_cols: Any) -> "Csr":
@@ -163,71 +168,36 @@ def _csr_entry(X, i, k):
     return X.indices[k], np.float64(X.data[k])
 
 
+@by_layout(_dense_shape, _csr_shape)
 def shape(X: Any) -> tuple[int, int]:
     """Rows and columns of X."""
-    return _dense_shape(X) if isinstance(X, np.ndarray) else _csr_shape(X)
 
 
+@by_layout(_dense_dot, _csr_dot)
 def row_dot(X, i, w):
     """x_i · w."""
-    return _dense_dot(X, i, w) if isinstance(X, np.ndarray) else _csr_dot(X, i, w)
 
 
+@by_layout(_dense_axpy, _csr_axpy)
 def row_axpy(X, i, a, g):
     """g += a x_i."""
-    return _dense_axpy(X, i, a, g) if isinstance(X, np.ndarray) else _csr_axpy(X, i, a, g)
 
 
+@by_layout(_dense_norms, _csr_norms)
 def row_norms(X, i):
     """‖x_i‖² and ‖x_i‖_∞."""
-    return _dense_norms(X, i) if isinstance(X, np.ndarray) else _csr_norms(X, i)
 
 
+@by_layout(_dense_load, _csr_load)
 def row_load(X, i, a, out):
     """out = a x_i, as a dense row."""
-    return _dense_load(X, i, a, out) if isinstance(X, np.ndarray) else _csr_load(X, i, a, out)
 
 
+@by_layout(_dense_bounds, _csr_bounds)
 def row_bounds(X, i):
     """The first entry of x_i, and the end of its entries."""
-    return _dense_bounds(X, i) if isinstance(X, np.ndarray) else _csr_bounds(X, i)
 
 
+@by_layout(_dense_entry, _csr_entry)
 def entry(X, i, k):
     """The column and the value of entry k, which is in row i."""
-    return _dense_entry(X, i, k) if isinstance(X, np.ndarray) else _csr_entry(X, i, k)
-
-
-@overload(shape)
-def _shape(X):
-    return _dense_shape if isinstance(X, types.Array) else _csr_shape
-
-
-@overload(row_dot)
-def _row_dot(X, i, w):
-    return _dense_dot if isinstance(X, types.Array) else _csr_dot
-
-
-@overload(row_axpy)
-def _row_axpy(X, i, a, g):
-    return _dense_axpy if isinstance(X, types.Array) else _csr_axpy
-
-
-@overload(row_norms)
-def _row_norms(X, i):
-    return _dense_norms if isinstance(X, types.Array) else _csr_norms
-
-
-@overload(row_load)
-def _row_load(X, i, a, out):
-    return _dense_load if isinstance(X, types.Array) else _csr_load
-
-
-@overload(row_bounds)
-def _row_bounds(X, i):
-    return _dense_bounds if isinstance(X, types.Array) else _csr_bounds
-
-
-@overload(entry)
-def _entry(X, i, k):
-    return _dense_entry if isinstance(X, types.Array) else _csr_entry

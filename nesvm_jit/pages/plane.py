@@ -3,10 +3,10 @@
 from typing import Any
 
 import numpy as np
-from scipy.sparse import issparse
 
 from ..machine.machine import Machine
 from ..matrix.checks import as_matrix
+from ..matrix.rows import as_scipy
 from .numbers import label, plain_list, spread
 
 GRID = 160  # points along each feature where the machine is asked for its decision
@@ -17,8 +17,8 @@ PAD = 0.08  # of the range of the rows is added on every side
 def plane(machine: Machine, X: Any, y: np.ndarray) -> dict[str, Any]:
     """What the machine decides around the training rows, of which some are shown."""
     rows = spread(len(y), POINTS)
-    shown = X[rows]
-    shown = np.asarray(shown.toarray() if issparse(shown) else shown, dtype=np.float64)
+    shown = X[rows] if isinstance(X, np.ndarray) else as_scipy(as_matrix(X))[rows].toarray()
+    shown = np.asarray(shown, dtype=np.float64)
     ranges = [_range(column) for column in shown.T]
     x, z = (np.linspace(*r, GRID) for r in ranges)
     mesh = np.stack(np.meshgrid(x, z), axis=-1).reshape(-1, 2)

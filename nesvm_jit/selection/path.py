@@ -11,6 +11,7 @@ from ..clock import Clock
 from ..endings import warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
+from ..jit import interpreted_first
 from ..machine import facts as report
 from ..machine.folds import stratified_folds
 from ..machine.jobs import Job, make_job
@@ -34,6 +35,7 @@ INSTEAD = {
 }
 
 
+@interpreted_first
 def path(
     X: Any,
     y: Any = None,

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
 from ..numerics.cholesky import solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
@@ -55,6 +54,8 @@ def _factorised(
     problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.ndarray
 ) -> np.ndarray:
     """(K_AA + ridge)⁻¹ of each right side; the diagonal is raised until it can be factorised."""
+    from scipy.linalg import cho_factor, cho_solve
+
     M = problem.kernel.rows.block(A)
     diagonal = np.einsum("ii->i", M)
     diagonal += ridge

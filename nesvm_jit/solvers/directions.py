@@ -4,9 +4,8 @@ columns."""
 import itertools
 
 import numpy as np
-from scipy.linalg.lapack import dpotrs
 
-from ..numerics.cholesky import solve_ridged
+from ..numerics.cholesky import solve_factored, solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.walk import Walk
 
@@ -25,10 +24,10 @@ def direction(walk: Walk, gradient: np.ndarray, widest: int = WIDEST) -> np.ndar
 def factorised(walk: Walk, gradient: np.ndarray) -> np.ndarray:
     """−H⁻¹g; H is ridged until it can be factorised (LP-SVM's may be singular)."""
     if walk.factor is not None:
-        return -_solved(walk.factor, gradient)
+        return -solve_factored(walk.factor, gradient)
 
     def descent(factor: np.ndarray) -> np.ndarray | None:
-        found = -_solved(factor, gradient)
+        found = -solve_factored(factor, gradient)
         if not (np.isfinite(found).all() and float(found @ gradient) < 0.0):
             return None
         if not walk.problem.model.smoothed:  # nothing will change H
@@ -38,13 +37,6 @@ def factorised(walk: Walk, gradient: np.ndarray) -> np.ndarray:
     # scipy's factorisation would hold up the other threads of Python
     found = solve_ridged(walk.hessian(), np.linalg.cholesky, descent)
     return -gradient if found is None else found
-
-
-def _solved(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """(LLᵀ)⁻¹ of a right side by LAPACK itself: scipy's cho_solve takes as long again to look at
-    its arguments."""
-    found: np.ndarray = dpotrs(factor, right, lower=1)[0]
-    return found
 
 
 def iterated(walk: Walk, gradient: np.ndarray) -> np.ndarray:

@@ -5,8 +5,6 @@ import itertools
 from collections.abc import Callable, Generator
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.linalg.blas import dsymv
 
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.evaluation import Evaluation
@@ -35,13 +33,16 @@ def _direct(problem: KernelProblem, used: np.ndarray) -> Generator[Evaluation, b
 
     L takes the place of one triangle of K, the other stays for Kβ.
     """
+    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg.blas import dsymv
+
     A = problem.rows.block(used).T  # symmetric; LAPACK works in Fortran order
     ridge, y = 0.5 / problem.c[used], problem.y[used]
     diagonal = A.diagonal().copy()
     np.fill_diagonal(A, diagonal + ridge)
     try:
         factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+    except np.linalg.LinAlgError:
         return False
     pivots = factor[0].diagonal().copy()
     v = cho_solve(factor, np.ones(len(used)), check_finite=False)
@@ -107,6 +108,8 @@ def _preconditioner(
         k += 1
     L = L[:k]
     inverse = np.divide(1.0, ridge, out=np.zeros(n), where=ridge > 0.0)
+    from scipy.linalg import cho_factor, cho_solve
+
     small = cho_factor(np.eye(k) + (L * inverse) @ L.T) if k else None
 
     def solve(R: np.ndarray) -> np.ndarray:

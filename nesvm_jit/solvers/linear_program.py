@@ -8,7 +8,6 @@ b. What is found is a point and a dual point like any other: the certificate is 
 import math
 
 import numpy as np
-from scipy.optimize import linprog
 
 from ..matrix.matrix import Csr
 from ..matrix.rows import as_scipy
@@ -57,6 +56,8 @@ def _solve(
     top, unit = float(most.max(initial=0.0)) or 1.0, float(gain.max())
     M = (Z / k[:, None] / columns).T
     balance = {} if y is None else {"A_eq": (y * gain / unit)[None], "b_eq": [0.0]}
+    from scipy.optimize import linprog
+
     limit = {"time_limit": seconds} if math.isfinite(seconds) else {}
     for presolve in (True, False):  # programs whose bounds differ by 1e14 may fail with it
         found = linprog(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import FormatError
+from ...jit import interpreted_first
 from ...kernels.text import libsvm as lt
 from ...matrix.checks import as_precision, boolean, whole_number
 from ...matrix.matrix import CsrArrays
@@ -39,6 +40,7 @@ def form_of(path: Any, n_features: int | None, dtype: Any, zero_based: bool) -> 
     return Form(display_name(path), base, n_features, dtype)
 
 
+@interpreted_first
 def parse_lines(text: np.ndarray, form: Form, first_line: int = 1) -> tuple[CsrArrays, np.ndarray]:
     """Rows and labels of whole lines, perhaps none; `text` starts with line `first_line` of its
     file. Columns ascend and are inside, numbers are finite, indices are unsigned: what

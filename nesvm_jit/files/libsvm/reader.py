@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 
 from ...errors import FormatError
-from ...matrix.matrix import CsrArrays
+from ...matrix.matrix import Csr, CsrArrays, trust_csr
 from ..text import read_bytes, readable
 from .explain import no_rows
-from .parse import form_of, parse_lines
+from .parse import Form, form_of, parse_lines
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -30,12 +30,22 @@ def read_libsvm(
     Comments (`# …`), `qid:N`, blank lines, CRLF and a missing last newline are accepted;
     anything else that is not a row raises FormatError: ``file:line: what``.
     """
-    form = form_of(path, n_features, dtype, zero_based)
+    rows, labels = _read(path, form_of(path, n_features, dtype, zero_based))
+    return scipy_rows(rows), labels
+
+
+def read_checked(path: Any, n_features: int | None, dtype: Any) -> tuple[Csr, np.ndarray]:
+    """The same rows as kernels read them, without scipy: what is parsed is checked."""
+    rows, labels = _read(path, form_of(path, n_features, dtype, zero_based=False))
+    return trust_csr(*rows), labels
+
+
+def _read(path: Any, form: Form) -> tuple[CsrArrays, np.ndarray]:
     text = np.frombuffer(read_bytes(path, form.name), dtype=np.uint8)
     rows, labels = parse_lines(text, form)
     if not len(labels):
         raise no_rows(form.name)
-    return scipy_rows(rows), labels
+    return rows, labels
 
 
 def parse_range(

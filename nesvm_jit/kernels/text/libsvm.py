@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...jit import exact_helper, exact_inline, exact_kernel, exact_loop
+from ...jit import exact_helper, exact_inline, exact_kernel, exact_loop, takes
 from .decimal import BAD, HARD, parse_decimal, parse_digits
 
 NEWLINE, COLON, HASH, TAB, RETURN, SPACE = 10, 58, 35, 9, 13, 32
@@ -65,6 +65,7 @@ def _count_bytes(text, start, stop):
     return newlines, colons
 
 
+@takes(lambda text, blocks: 10 * len(text))
 @exact_loop
 def _count(text, blocks):
     """Newlines and colons of every block: upper bounds of its rows and cells."""
@@ -212,6 +213,7 @@ def _parse_block(text, block, base, n_features, hard_room, cells):
     return FINE
 
 
+@takes(lambda text, *_: 25 * len(text))
 @exact_kernel
 def _parse(k, n_blocks, text, blocks, base, n_features, hard_per_block, cells):
     """Every block into its own rows and cells."""

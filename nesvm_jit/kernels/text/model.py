@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ...jit import exact_inline, exact_loop
+from ...jit import exact_inline, exact_loop, takes
 from .decimal import OK, parse_decimal, parse_digits
 from .libsvm import COLON, NEWLINE, _is_blank, _skip_blanks
 
@@ -12,6 +12,7 @@ def _ends_number(text, pos, end):
     return pos < end and (_is_blank(text[pos]) or text[pos] == NEWLINE)
 
 
+@takes(lambda text, *_: 25 * len(text))
 @exact_loop
 def _parse_rows(text, pos, row, numbers, ends, indices, values):
     """Lines of numbers and then `index:value` cells, from text[pos] into numbers[row] on.

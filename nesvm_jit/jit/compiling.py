@@ -1,0 +1,45 @@
+"""What numba is asked to do: the one module of decorators that imports it."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.extending import overload
+
+from .cache import attach_cache
+from .environment import require_threading_layer
+from .flags import options_of
+from .launch import make_entry
+from .linked import LinkedCompiler
+
+require_threading_layer()
+
+Function = Callable[..., Any]
+
+
+def tell(function: Function, chooser: Function, options: dict[str, Any]) -> None:
+    """Let compiled code call a function: `chooser` gives its body by the types of its arguments."""
+
+    @functools.wraps(function)
+    def chosen(*types: Any) -> Function:
+        return chooser(*types)
+
+    options = {**options, "pipeline_class": LinkedCompiler}
+    overload(function, jit_options=options, strict=False)(chosen)
+
+
+def make_kernel(function: Function, exact: bool, name: str) -> Any:
+    """What runs the chunks of a kernel, kept under its name."""
+    options = options_of(exact)
+    body = numba.njit(pipeline_class=LinkedCompiler, **options)(function)
+    entry = make_entry(body, options)
+    attach_cache(entry, f"{exact=}", name)
+    return entry
+
+
+def make_loop(function: Function, exact: bool, name: str) -> Any:
+    """A serial loop, kept under its name."""
+    dispatcher = numba.njit(**options_of(exact))(function)
+    attach_cache(dispatcher, f"{exact=}", name)
+    return dispatcher
