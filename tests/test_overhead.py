@@ -4,6 +4,7 @@ machines that answer many threads at once."""
 import pickle
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from itertools import chain
 from pathlib import Path
 from threading import Barrier
 
@@ -48,14 +49,14 @@ def calls_of_ours(work):
 # ---------------------------------------------------------------- prediction
 
 
-@pytest.mark.parametrize(("kernel", "most"), [("linear", 30), ("rbf", 75)])
+@pytest.mark.parametrize(("kernel", "most"), [("linear", 30), ("rbf", 80)])
 def test_a_row_is_predicted_in_few_calls(kernel, most):
     X, y = clouds()
     machine, row = train(X, y, kernel=kernel), X[:1]
     assert calls_of_ours(lambda: machine.predict(row)) <= most
 
 
-@pytest.mark.parametrize(("kernel", "most"), [("linear", 30), ("rbf", 75)])
+@pytest.mark.parametrize(("kernel", "most"), [("linear", 30), ("rbf", 80)])
 def test_a_row_is_predicted_by_the_estimator_in_few_calls(kernel, most):
     pytest.importorskip("sklearn")
     X, y = clouds()
@@ -89,9 +90,9 @@ def test_a_machine_answers_many_threads_at_once(kernel, make, tmp_path):
 
     with ThreadPoolExecutor(THREADS) as pool:
         answers = list(pool.map(answer, range(THREADS)))
-    for number, found in enumerate(answers):
-        for got, want in zip(found, expected[number:] + expected[:number], strict=True):
-            assert np.array_equal(got, want)
+    turned = [expected[number:] + expected[:number] for number in range(THREADS)]
+    same = [np.array_equal(*pair) for pair in zip(chain(*answers), chain(*turned), strict=True)]
+    assert same == [True] * (64 * THREADS)
 
 
 @pytest.mark.parametrize("make", [np.asarray, csr_matrix])
@@ -136,17 +137,17 @@ def test_training_is_few_calls_around_its_solver(monkeypatch):
     stub(monkeypatch)
     X, y = clouds()
     two = y < 2
-    once = calls_of_ours(lambda: train(X[two], y[two]))
-    thrice = calls_of_ours(lambda: train(X, y))
-    assert once <= 130
-    assert thrice - once <= 2 * 30  # of each sub-problem more
+    once = calls_of_ours(lambda: nesvm_jit.train(X[two], y[two]))
+    thrice = calls_of_ours(lambda: nesvm_jit.train(X, y))
+    assert once <= 125
+    assert thrice - once <= 2 * 20  # of each sub-problem more
 
 
 def test_an_estimator_adds_few_calls_to_those_of_training(monkeypatch):
     pytest.importorskip("sklearn")
     stub(monkeypatch)
     X, y = clouds()
-    assert calls_of_ours(lambda: nesvm_jit.NESVC().fit(X, y)) <= 200
+    assert calls_of_ours(lambda: nesvm_jit.NESVC().fit(X, y)) <= 190
 
 
 def test_what_scikit_learn_has_checked_is_not_looked_at_again(monkeypatch):

@@ -41,7 +41,8 @@ def _telling(train: Callable[Arguments, Machine]) -> Callable[Arguments, Machine
     @wraps(train)
     def told(*args: Arguments.args, **given: Arguments.kwargs) -> Machine:
         machine = train(*args, **given)
-        warn_uncertified(outcomes_of(machine.problems), machine.record.extra["tol"])
+        facts = machine.record.extra
+        warn_uncertified(outcomes_of(facts["problems"]), facts["tol"])
         return machine
 
     return told
