@@ -1,5 +1,6 @@
 """`NESVC`, the machine as a scikit-learn estimator. The only module that imports scikit-learn."""
 
+import functools
 import sys
 import warnings
 from dataclasses import fields
@@ -8,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 try:
+    from sklearn import get_config
     from sklearn.base import BaseEstimator, ClassifierMixin
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.utils import check_random_state, compute_class_weight
@@ -23,6 +25,8 @@ from .endings import describe_uncertified, outcomes_of
 from .machine.machine import Machine
 from .machine.multiclass import ovo_decision
 from .machine.train import train_silently
+from .matrix.checks import as_matrix, as_validated
+from .matrix.matrix import Matrix
 from .settings import Settings
 
 DTYPES = (np.float64, np.float32)
@@ -114,14 +118,15 @@ class NESVC(ClassifierMixin, BaseEstimator):
         X, y = validate_data(
             self, X, y, dtype=DTYPES, order="C", accept_sparse="csr", accept_large_sparse=True
         )
-        check_classification_targets(y)
         classes, codes = np.unique(y, return_inverse=True)
+        if y.dtype.kind not in "biuSU" or 2 * len(classes) > len(y):
+            check_classification_targets(y)  # else there is nothing that it would find
         if len(classes) < 2:
             raise ValueError(f"y must hold at least 2 classes, got 1 class: {classes[0]}")
         # a positive score speaks for the second of two classes here, for the first in LIBSVM
         order = [1, 0] if len(classes) == 2 else np.arange(len(classes))
         self.machine_ = train_silently(
-            X,
+            _checked(X),
             codes,
             multiclass=self.multiclass,
             probability=bool(self.probability),
@@ -137,9 +142,9 @@ class NESVC(ClassifierMixin, BaseEstimator):
 
     def _settings(self) -> dict[str, Any]:
         """The parameters that are settings: by the same name, or by scikit-learn's."""
-        same = {row.name for row in fields(Settings)} & {*self.get_params(deep=False)}
+        kind: Any = type(self)
         return {
-            **{name: getattr(self, name) for name in same},
+            **{name: getattr(self, name) for name in _shared_names(kind)},
             "bias": bool(self.fit_intercept),
             "seed": int(check_random_state(self.random_state).randint(2**31)),
             "max_iter": sys.maxsize if self.max_iter == -1 else self.max_iter,
@@ -172,7 +177,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
 
     def _set_attributes(self, X: Any) -> None:
         machine, record = self.machine_, self.machine_.record
-        problems = machine.problems
+        problems = record.extra["problems"]
         for name in ("coef_", "support_", "support_vectors_", "dual_coef_"):
             self.__dict__.pop(name, None)  # of another kernel
         self.intercept_ = record.bias
@@ -183,7 +188,7 @@ class NESVC(ClassifierMixin, BaseEstimator):
             self.support_ = machine.support_rows
             self.support_vectors_ = X[machine.support_rows]
             self.dual_coef_ = np.ascontiguousarray(record.coefs.T)
-        self.gap_ = machine.gap
+        self.gap_ = max(p["gap"] for p in problems)
         self.objective_ = sum(p["objective"] for p in problems)
         self.dual_objective_ = sum(p["dual_objective"] for p in problems)
         self.n_iter_ = max(p["iterations"] for p in problems)
@@ -192,9 +197,10 @@ class NESVC(ClassifierMixin, BaseEstimator):
             warnings.warn(said, ConvergenceWarning, stacklevel=3)
 
     def _scores(self, X: Any) -> np.ndarray:
+        """A column per sub-problem."""
         check_is_fitted(self)
         X = validate_data(self, X, dtype=DTYPES, order="C", accept_sparse="csr", reset=False)
-        return self.machine_.decision_function(X)
+        return self.machine_.scores(_checked(X))
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Scores: positive for classes_[1] of two classes; else one column per class, or per
@@ -203,7 +209,9 @@ class NESVC(ClassifierMixin, BaseEstimator):
             got = self.decision_function_shape
             raise ValueError(f"decision_function_shape must be 'ovr' or 'ovo', got {got!r}")
         scores = self._scores(X)
-        by_pairs = scores.ndim == 2 and self.machine_.record.multiclass == "ovo"
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        by_pairs = self.machine_.record.multiclass == "ovo"
         if by_pairs and self.decision_function_shape == "ovr":
             return ovo_decision(scores, len(self.classes_))
         return scores
@@ -211,22 +219,32 @@ class NESVC(ClassifierMixin, BaseEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The label of every row."""
         scores = self._scores(X)
-        machine = self.machine_
-        chosen = machine.chosen(scores if scores.ndim == 2 else scores[:, None])
-        return self.classes_[machine.classes[chosen].astype(np.intp)]
+        chosen = self.machine_.chosen(scores)
+        return self.classes_[self.machine_.classes[chosen].astype(np.intp)]
 
     @available_if(lambda self: self.probability or _refuse(self))
     def predict_proba(self, X: Any) -> np.ndarray:
         """A probability for every row and class, in the order of classes_."""
         scores = self._scores(X)
-        machine = self.machine_
-        found = machine.probabilities(scores if scores.ndim == 2 else scores[:, None])
-        return found[:, np.argsort(machine.classes)]
+        found = self.machine_.probabilities(scores)
+        return found[:, np.argsort(self.machine_.classes)]
 
     @available_if(lambda self: self.probability or _refuse(self))
     def predict_log_proba(self, X: Any) -> np.ndarray:
         """The logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))
+
+
+def _checked(X: Any) -> Matrix:
+    """X as `validate_data` returned it; it looks for NaN unless it is told to assume none."""
+    return as_matrix(X, borrow=True) if get_config()["assume_finite"] else as_validated(X)
+
+
+@functools.lru_cache
+def _shared_names(estimator: Any) -> tuple[str, ...]:
+    """The parameters of an estimator class that are settings."""
+    known = {row.name for row in fields(Settings)}
+    return tuple(name for name in estimator._get_param_names() if name in known)
 
 
 def _refuse(estimator: NESVC) -> NoReturn:

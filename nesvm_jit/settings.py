@@ -288,10 +288,10 @@ class Settings:
     )
 
     def __post_init__(self) -> None:
-        for f in _TABLE:
-            value = getattr(self, f.name)
-            if value is not None or f.default is not None:
-                f.metadata["kind"].check(f.name, value)
+        for name, default, kind in _CHECKS:
+            value = getattr(self, name)
+            if value is not default:
+                kind.check(name, value)
         _check_together(self)
 
     def derive(self, **changes: Any) -> "Settings":
@@ -301,7 +301,7 @@ class Settings:
         return copy
 
 
-_TABLE = fields(Settings)
+_CHECKS = tuple((row.name, row.default, row.metadata["kind"]) for row in fields(Settings))
 
 
 def _check_together(s: Settings) -> None:

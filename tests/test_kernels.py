@@ -15,10 +15,10 @@ from nesvm_jit.kernels import coordinate
 from nesvm_jit.kernels import line_search as line
 from nesvm_jit.kernels.hessian import _hessian, hessian_memory
 from nesvm_jit.kernels.loss import RowData
-from nesvm_jit.kernels.sums import row_partials
+from nesvm_jit.kernels.sums import row_partials, scores_of
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.matrix import Csr
-from nesvm_jit.matrix.rows import size_of
+from nesvm_jit.matrix.rows import row_slice, size_of
 from scipy.sparse import csr_matrix
 
 from . import oracle
@@ -56,6 +56,48 @@ def test_hinge_projection_maximises(r, s, mu, other):
 def test_margins(kind, threads):
     X, _, w, _ = random_signs(kind, N, P)
     np.testing.assert_allclose(kernels.margins(X, w, 0.5), oracle.margins(X, w, 0.5), **TIGHT)
+
+
+def test_scores(kind, threads):
+    X, *_ = random_signs(kind, N, P)
+    rng = np.random.default_rng(4)
+    W, b = rng.normal(size=(5, P)), rng.normal(size=5)
+    M = as_matrix(X)
+    found = scores_of(M, W, b)
+    expect = np.stack([oracle.margins(X, w, bias) for w, bias in zip(W, b, strict=True)], axis=1)
+    np.testing.assert_allclose(found, expect, **TIGHT)
+    for lo, hi in ((0, 1), (N // 2, N // 2 + 3), (N - 1, N)):  # the same bits in any company
+        assert np.array_equal(scores_of(row_slice(M, lo, hi), W, b), found[lo:hi])
+    assert scores_of(M, W[:0], b[:0]).shape == (N, 0)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "square"])
+def test_rows_that_were_checked_are_those_that_are_given(kind, loss):
+    X, y, w, d = random_signs(kind, N, P)
+    c, s = d + 0.1, d + 0.5
+    known = [v.copy() for v in (y, c, s)]
+    rows, f = kernels.row_data(y, c, s), kernels.margins(X, w)
+    y[:], c[:], s[:] = 1.0, 7.0, 9.0  # of the caller's arrays nothing is kept
+    expect = kernels.sweep(X, known[0], w, 0.3, *known[1:], 0.7, loss)
+    for got, want in zip(kernels.sweep(X, rows, w, 0.3, mu=0.7, loss=loss), expect, strict=True):
+        assert np.array_equal(got, want)
+    expect = kernels.slope(f, f[::-1].copy(), known[0], 0.2, *known[1:], 0.7, loss)
+    assert kernels.slope(f, f[::-1].copy(), rows, 0.2, mu=0.7, loss=loss) == expect
+    assert len(rows) == N
+
+
+def test_rows_that_were_checked_have_their_number_and_their_costs():
+    rows = kernels.row_data([1, -1, 1])
+    X, w = np.eye(3), np.ones(3)
+    assert kernels.sweep(X, rows, w).loss == 2.0
+    with pytest.raises(InputError, match=r"^y must have length 2, got 3 rows$"):
+        kernels.sweep(X[:2], rows, w)
+    for more in ({"c": 2.0}, {"s": 2.0}, {"c": np.ones(3)}, {"s": np.ones(3)}):
+        with pytest.raises(InputError, match=r"^c and s are given to row_data, and not again"):
+            kernels.sweep(X, rows, w, **more)
+    for bad in ({"y": [1, 0]}, {"y": [1.0], "c": -1.0}, {"y": [1.0], "s": 0.0}):
+        with pytest.raises(InputError):
+            kernels.row_data(**bad)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "square"])

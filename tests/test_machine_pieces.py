@@ -1,6 +1,7 @@
 """What machines are made of, piece by piece: records scored by hand, the facts of their
 sub-problems, the order of work."""
 
+import pickle
 import threading
 
 import numpy as np
@@ -9,13 +10,13 @@ from nesvm_jit import InputError, __version__, get_threads, set_threads
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
-from nesvm_jit.machine import machine as machines
-from nesvm_jit.machine import parallel
+from nesvm_jit.machine import parallel, scoring
 from nesvm_jit.machine.assembled import linear_machine
 from nesvm_jit.machine.jobs import make_job
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.parallel import run_all, run_chains
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.matrix import shape
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 from scipy.special import expit
@@ -102,9 +103,7 @@ def test_dense_rows_must_have_the_machines_columns(width):
 def test_kernel_scores_are_sums_over_support_vectors_in_blocks_of_any_size(
     monkeypatch, kernel, cells
 ):
-    monkeypatch.setattr(machines, "BLOCK_CELLS", cells)
-    sizes, real = [], machines.gram
-    monkeypatch.setattr(machines, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    sizes = blocks_of(monkeypatch)
     K = {
         "rbf": oracle.gram(X, V, "rbf", 0.5, 0, 0),
         "poly": (0.5 * X @ V.T + 1.0) ** 2,
@@ -112,17 +111,27 @@ def test_kernel_scores_are_sums_over_support_vectors_in_blocks_of_any_size(
         "linear": X @ V.T,
     }[kernel]
     m = with_support(kernel)
-    expected = K @ m.record.coefs[:, 0] + 0.25
-    np.testing.assert_allclose(m.decision_function(X), expected, rtol=1e-12, atol=1e-14)
+    expected = K @ m.record.coefs + 0.25
+    scores = scoring.expansion(m.record, cells)
+    np.testing.assert_allclose(scores(as_matrix(X)), expected, rtol=1e-12, atol=1e-14)
     block = max(1, cells // 3)
     assert sizes == [min(block, 5 - k) for k in range(0, 5, block)]
-    np.testing.assert_allclose(m.decision_function(csr_matrix(X)), expected, rtol=1e-12, atol=1e-14)
+    for rows in (X, csr_matrix(X)):
+        np.testing.assert_allclose(scores(as_matrix(rows)), expected, rtol=1e-12, atol=1e-14)
+        found = m.decision_function(rows)
+        np.testing.assert_allclose(found, expected[:, 0], rtol=1e-12, atol=1e-14)
+
+
+def blocks_of(monkeypatch):
+    """How many rows each kernel matrix has that scores ask for."""
+    sizes, real = [], scoring.kernel_between
+    note = lambda name, A, columns: sizes.append(shape(A)[0]) or real(name, A, columns)  # noqa: E731
+    monkeypatch.setattr(scoring, "kernel_between", note)
+    return sizes
 
 
 def test_one_support_vector_fills_its_blocks(monkeypatch):
-    monkeypatch.setattr(machines, "BLOCK_CELLS", 2)
-    sizes, real = [], machines.gram
-    monkeypatch.setattr(machines, "gram", lambda A, *rest: sizes.append(len(A)) or real(A, *rest))
+    sizes = blocks_of(monkeypatch)
     record = ModelRecord(
         np.array([1.0, -1.0]),
         3,
@@ -133,8 +142,10 @@ def test_one_support_vector_fills_its_blocks(monkeypatch):
         coefs=np.array([[2.0]]),
     )
     expected = 2.0 * oracle.gram(X, V[:1], "rbf", 0.5, 0, 0)[:, 0] + 0.25
-    np.testing.assert_allclose(Machine(record).decision_function(X), expected, rtol=1e-12)
+    scores = scoring.expansion(record, 2)(as_matrix(X))
+    np.testing.assert_allclose(scores[:, 0], expected, rtol=1e-12)
     assert sizes == [2, 2, 1]
+    assert scoring.BLOCK_CELLS * np.dtype(float).itemsize == 32 * 2**20
 
 
 def test_features_that_support_vectors_lack_count_in_distances():
@@ -151,13 +162,20 @@ def test_features_that_support_vectors_lack_count_in_distances():
 
 
 def test_support_vectors_are_prepared_once(monkeypatch):
-    m, calls, real = with_support(), [], machines.as_matrix
-    monkeypatch.setattr(
-        machines, "as_matrix", lambda A: calls.append(A is m.record.support) or real(A)
-    )
-    m.scores(as_matrix(X))
-    m.scores(as_matrix(X))
-    assert calls == [True]
+    prepared = []
+    for name in ("as_matrix", "as_spec", "columns_of"):
+        real = getattr(scoring, name)
+        monkeypatch.setattr(
+            scoring, name, lambda *a, name=name, real=real: prepared.append(name) or real(*a)
+        )
+    m = with_support()
+    first = m.scores(as_matrix(X))
+    assert prepared == ["as_spec", "as_matrix", "columns_of"]
+    assert np.array_equal(m.scores(as_matrix(X)), first)
+    assert len(prepared) == 3
+    again = pickle.loads(pickle.dumps(m))
+    assert np.array_equal(again.scores(as_matrix(X)), first)
+    assert len(prepared) == 6
 
 
 def precomputed(coefs=((1.0, 0.5, 0.0), (2.0, 0.0, -1.0))):

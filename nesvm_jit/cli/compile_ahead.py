@@ -14,6 +14,7 @@ from ..files.libsvm.reader import read_libsvm
 from ..kernels.dual_newton import _newton_steps
 from ..kernels.exact_sums import column_products, row_products
 from ..kernels.public import as_spec
+from ..kernels.sums import scores_of
 from ..kernels.text.model import _parse_rows
 from ..matrix.checks import as_matrix
 from ..problems.kernel_rows import KernelRows
@@ -39,6 +40,7 @@ def calls(X: Any) -> dict[str, Callable[[], Any]]:
     y = np.where(a % 2, 1.0, -1.0)
     return {
         "margins": partial(kernels.margins, X, w),
+        "scores": partial(scores_of, as_matrix(X), np.ones((2, p)), np.zeros(2)),
         "row_norms": partial(kernels.row_norms, X),
         "accumulate": partial(kernels.accumulate, X, a),
         "accumulate_change": partial(kernels.accumulate_change, X, a, y, w.copy()),

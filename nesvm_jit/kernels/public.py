@@ -11,7 +11,7 @@ from ..matrix.checks import as_matrix, as_number, as_precision, as_vector, outpu
 from ..matrix.matrix import Csr, shape
 from ..matrix.rows import size_of
 from ..settings import whole_number
-from .gram import KERNELS, Spec, _gram, centre_of, reach_of, squares_of, tile_starts, tiling
+from .gram import KERNELS, Spec, columns_of, kernel_between
 from .hessian import (
     _hessian,
     _hessian_diagonal,
@@ -36,6 +36,8 @@ SMALLEST, LARGEST = 1e-100, 1e100  # of a scale, so that the product of two is s
 
 def require_scale(name: str, value) -> None:
     """One line for a smoothing parameter or scale that is not positive or beyond all use."""
+    if type(value) is float and SMALLEST <= value <= LARGEST:
+        return
     least, most = np.min(value, initial=1.0), np.max(value, initial=1.0)
     if least <= 0.0:
         raise InputError(f"{name} must be positive, got {least:g}")
@@ -46,13 +48,60 @@ def require_scale(name: str, value) -> None:
 
 def as_row_data(y, c, s, n: int) -> RowData:
     """Labels, costs and scales of n rows, checked."""
-    y, c, s = as_vector("y", y, n), as_vector("c", c, n), as_vector("s", s, n)
+    y, c, s = as_vector("y", y, n), _not_negative("c", c, n), _scales(s, n)
     if not (np.abs(y) == 1).all():
         raise InputError("y must hold -1 and +1 only")
-    if (c < 0).any():
-        raise InputError(f"c must not be negative, got {c.min()}")
-    require_scale("s", s)
     return RowData(y, c, s)
+
+
+def _not_negative(name: str, v, n: int) -> np.ndarray:
+    v = as_vector(name, v, n)
+    least = v.min(initial=0.0)
+    if least < 0:
+        raise InputError(f"{name} must not be negative, got {least}")
+    return v
+
+
+def _scales(s, n: int) -> np.ndarray:
+    """Scales of n rows; one for all is looked at once."""
+    if np.ndim(s) == 0:
+        s = as_number("s", s)
+        require_scale("s", s)
+        return np.full(n, s)
+    s = as_vector("s", s, n)
+    require_scale("s", s)
+    return s
+
+
+class Rows:
+    """Labels, costs and scales of rows that were checked: copies that nobody else holds, so that
+    the kernels need not look at them again."""
+
+    __slots__ = ("_centre", "_data", "_inverse")
+
+    def __init__(self, y, c=1.0, s=1.0):
+        y = as_vector("y", y)
+        self._data = RowData(*(v.copy() for v in as_row_data(y, c, s, len(y))))
+        self._inverse, self._centre = 1.0 / self._data.s, np.zeros(len(y))
+
+    def __len__(self) -> int:
+        return len(self._data.y)
+
+
+def row_data(y, c=1.0, s=1.0):
+    """Labels, costs and scales, checked once for all kernels that are given them as y."""
+    return Rows(y, c, s)
+
+
+def _data_of(y, c, s, n: int) -> RowData:
+    """What `row_data` made for n rows, or labels, costs and scales that are checked now."""
+    if not isinstance(y, Rows):
+        return as_row_data(y, c, s, n)
+    if len(y) != n:
+        raise InputError(f"y must have length {n}, got {len(y)} rows")
+    if not (type(c) is type(s) is float and c == s == 1.0):
+        raise InputError("c and s are given to row_data, and not again with what it made")
+    return y._data
 
 
 def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int) -> Spec:
@@ -68,9 +117,8 @@ def as_spec(kernel: str, gamma: float | None, coef0: float, degree: int, p: int)
 def project_hinge(r, s=1.0, mu=1.0, out=None):
     """The hinge loss's dual variable u = median{r/(μs), 0, 1} of residuals r = 1 − y(Xw + b)."""
     r = as_vector("r", r)
-    s = as_vector("s", s, len(r))
+    s = _scales(s, len(r))
     mu = as_number("mu", mu)
-    require_scale("s", s)
     require_scale("mu", mu)
     u = output("out", out, (len(r),))
     _project_hinge(chunk_count(len(r), 4 * len(r)), r, s, mu, u)
@@ -91,9 +139,9 @@ def margins(X, w, b=0.0, out=None):
     """f = Xw + b."""
     X = as_matrix(X, borrow=True)
     n, p = shape(X)
-    out = output("out", out, (n,))
     w = as_vector("w", w, p)
-    w = w.copy() if np.may_share_memory(w, out) else w
+    w = w if out is None or not np.may_share_memory(w, out) else w.copy()
+    out = output("out", out, (n,))
     _margins(row_chunks(X), X, w, as_number("b", b), out)
     return out
 
@@ -141,7 +189,7 @@ def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     require_scale("mu", mu)
     X = as_matrix(X, borrow=True)
     n, p = shape(X)
-    data = as_row_data(y, c, s, n)
+    data = _data_of(y, c, s, n)
     w = as_vector("w", w, p)
     u, ascent = output("u", u, (n,)), np.zeros(p)
     workspace = sweep_workspace(size_of(X))
@@ -149,21 +197,14 @@ def sweep(X, y, w, b=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge", u=None):
     return Sweep(u, smoothed, true, total, ascent, ascent_b)
 
 
-def _as_curvature(d, n: int) -> np.ndarray:
-    d = as_vector("d", d, n)
-    if (d < 0).any():
-        raise InputError(f"d must not be negative, got {d.min()}")
-    return d
-
-
 def hessian(X, d, out=None):
     """Xᵀ diag(d) X over the rows with d_i > 0, as a full symmetric p × p array."""
     X = as_matrix(X, borrow=True)
     n, p = shape(X)
     H = output("out", out, (p, p))
+    d, size = _not_negative("d", d, n), size_of(X)
     with one_blas_thread():
-        size = size_of(X)
-        _hessian(X, _as_curvature(d, n), hessian_memory(size, not isinstance(X, Csr)), False, H)
+        _hessian(X, d, hessian_memory(size, not isinstance(X, Csr)), False, H)
     return H
 
 
@@ -172,7 +213,7 @@ def hessian_times(X, d, v, out=None):
     X = as_matrix(X, borrow=True)
     n, p = shape(X)
     out = output("out", out, (p,))
-    _hessian_times(X, _as_curvature(d, n), as_vector("v", v, p), row_partials(size_of(X)), out)
+    _hessian_times(X, _not_negative("d", d, n), as_vector("v", v, p), row_partials(size_of(X)), out)
     return out
 
 
@@ -181,7 +222,7 @@ def hessian_diagonal(X, d, out=None):
     X = as_matrix(X, borrow=True)
     n, p = shape(X)
     out = output("out", out, (p,))
-    _hessian_diagonal(X, _as_curvature(d, n), row_partials(size_of(X)), out)
+    _hessian_diagonal(X, _not_negative("d", d, n), row_partials(size_of(X)), out)
     return out
 
 
@@ -193,11 +234,13 @@ def slope(f, m, y, t=0.0, c=1.0, s=1.0, mu=1.0, loss="hinge"):
     """
     f = as_vector("f", f)
     n = len(f)
-    data = as_row_data(y, c, s, n)
+    data = _data_of(y, c, s, n)
     mu = as_number("mu", mu)
     require_scale("mu", mu)
     m = as_vector("m", m, n)
-    margins = Margins(1.0 / data.s, f, m, np.zeros(n), np.zeros(0), np.zeros(0))
+    known = isinstance(y, Rows)
+    inverse, centre = (y._inverse, y._centre) if known else (1.0 / data.s, np.zeros(n))
+    margins = Margins(inverse, f, m, centre, np.zeros(0), np.zeros(0))
     first, second = _slope(
         data,
         margins,
@@ -219,17 +262,10 @@ def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.floa
     symmetric = Z is None
     X = as_matrix(X, borrow=True)
     Z = X if symmetric else as_matrix(Z, "Z", borrow=True)
-    (n, p), (m, q) = shape(X), shape(Z)
+    p, q = shape(X)[1], shape(Z)[1]
     if p != q:
         raise InputError(f"X and Z must have the same number of columns, got {p} and {q}")
     spec = as_spec(kernel, gamma, coef0, degree, p)
-    xx = squares_of("X", X)
-    squares = (xx, xx if symmetric else squares_of("Z", Z))
-    K = np.empty((n, m), dtype)
-    centre = centre_of(X, spec)
-    reach = reach_of(X, spec, centre)
-    how, size = tiling(Z, dtype, reach if symmetric else max(reach, reach_of(Z, spec, centre)))
-    tiles = tile_starts(n, m, size, symmetric)
+    columns = columns_of("X" if symmetric else "Z", Z, spec)
     with one_blas_thread():
-        _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K)
-    return K
+        return kernel_between("X", X, columns, dtype)

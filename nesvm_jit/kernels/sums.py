@@ -9,6 +9,8 @@ from ..matrix.matrix import row_norms as _norms_of_row
 from ..matrix.rows import Size, size_of
 
 COLUMNS = 4096  # columns that a chunk adds up
+# Bytes of rows that stay in a second-level cache while all columns of weights go over them.
+KEPT_BYTES = 1 << 17
 CELLS_PER_SUM = 4  # entries of X for each partial sum, at least: else adding them up takes longer
 
 
@@ -54,6 +56,27 @@ def _margins(k, n_chunks, X, w, b, out):
     lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
     for i in range(lo, hi):
         out[i] = row_dot(X, i, w) + b
+
+
+@kernel
+def _scores(k, n_chunks, X, W, b, at_once, out):
+    """F = X Wᵀ + b, a few rows at a time: they are read from memory once for all rows of W."""
+    lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
+    for first in range(lo, hi, at_once):
+        last = min(first + at_once, hi)
+        for j in range(len(W)):
+            w = W[j]
+            for i in range(first, last):
+                out[i, j] = row_dot(X, i, w) + b[j]
+
+
+def scores_of(X, W, b):
+    """X Wᵀ + b of a checked matrix; the score of a row is the same in any company."""
+    size = size_of(X)
+    out = np.empty((size.rows, len(W)))
+    at_once = max(1, KEPT_BYTES // max(1, size.row_bytes))
+    _scores(chunk_count(size.rows, size.work * len(W)), X, W, b, at_once, out)
+    return out
 
 
 @kernel

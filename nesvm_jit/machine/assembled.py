@@ -126,7 +126,9 @@ def _packed(X: Matrix) -> "csr_matrix":
 
     filled = X != 0.0
     starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
-    return csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
+    out = csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
+    out.has_canonical_format = True  # scipy would look at every entry
+    return out
 
 
 def approximate_machine(job: Job, found: list[Found], marks: Landmarks) -> Machine:

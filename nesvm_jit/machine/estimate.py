@@ -13,6 +13,8 @@ PROBLEM_BYTES = 4000.0
 # easy classes of 600 to 20 000 dense rows and 10 or 100 features took 0.8 to 1.3 times as long as
 # these say, one against the rest to 1e-3 on one thread; harder data take longer.
 PROBLEM_SECONDS, ENTRY_SECONDS = 4e-3, 8e-8
+# Bytes that a process has, or it would not have come so far: the compiler alone takes more.
+ALWAYS_THERE = 2.0**26
 MANY = 1000  # sub-problems from which on a run is told what it will take
 
 
@@ -44,8 +46,10 @@ def estimate(
 
 def require_memory_for(found: Estimate, n_classes: int) -> None:
     """Refuse more classes than there is memory for."""
+    if found.problems < 2 or found.bytes <= ALWAYS_THERE:
+        return
     most = memory_bytes()
-    if found.problems > 1 and found.bytes > most:
+    if found.bytes > most:
         raise InputError(
             f"y must have fewer classes: {n_classes} of them are {found.problems} sub-problems, "
             f"which need {found.bytes / 2**30:.0f} GB of memory and at least "

@@ -41,7 +41,10 @@ class Posed:
 
     def missing(self, c: np.ndarray) -> float | None:
         """The sign that no row of positive cost has."""
-        return next((side for side in (1.0, -1.0) if not c[self.sign == side].any()), None)
+        positive = self.sign > 0.0
+        if not c[positive].any():
+            return 1.0
+        return None if c[~positive].any() else -1.0
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,13 @@ from ..errors import InputError
 from ..files.model.certificates import require_certificates
 from ..files.model.record import ModelRecord
 from ..files.model.text import read_model, write_model
-from ..jit import interpreted_first, one_blas_thread
-from ..kernels import gram, margins
-from ..kernels.sums import _margins, row_chunks
+from ..jit import interpreted_first
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Csr, Matrix, shape
-from ..matrix.rows import first_columns, narrowed, row_slice, widen
+from ..matrix.matrix import Matrix
 from .calibration import couple, normalise, sigmoid
 from .multiclass import ovr_choice, pairs, vote
 from .proven import proven_labels
-
-BLOCK_CELLS = 1 << 22  # kernel values that are held at a time
+from .scoring import Scorer, require_columns, scorer_of
 
 
 class Machine:
@@ -38,11 +34,11 @@ class Machine:
         self.support_rows = support_rows  # numbers of the training rows; not kept in files
         self.duals = duals  # α/C of every sub-problem, to start from; not kept in files
         self.solutions: list[Any] | None = None  # `Found` of every sub-problem; not kept in files
-        self._vectors: Matrix | None = None
+        self._scorer: Scorer | None = None  # made when it is first needed
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the checked support vectors, which are made again."""
-        return {**vars(self), "_vectors": None}
+        """All but what scores rows, which is made again."""
+        return {**vars(self), "_scorer": None}
 
     @property
     def classes(self) -> np.ndarray:
@@ -88,7 +84,7 @@ class Machine:
     def certified(self, X: Any) -> np.ndarray:
         """Whether the label of each row is proven to be that of the exact optimum."""
         X = as_matrix(X, borrow=True)
-        self._require_columns(X)
+        require_columns(X, self.n_features)
         return proven_labels(self.record, self.problems, X)
 
     @interpreted_first
@@ -126,73 +122,11 @@ class Machine:
     def scores(self, X: Matrix) -> np.ndarray:
         """A column per sub-problem. Sparse rows may lack features, or have some that training
         did not see."""
-        self._require_columns(X)
-        if self.record.weights is not None:
-            return self._linear_scores(X)
-        if self.record.kernel == "precomputed":
-            return self._precomputed_scores(X)
-        return self._kernel_scores(X)
-
-    def _require_columns(self, X: Matrix) -> None:
-        _, p = shape(X)
-        if p != self.n_features and not isinstance(X, Csr):
-            raise InputError(f"X must have {self.n_features} columns, got {p}")
-
-    def _linear_scores(self, X: Matrix) -> np.ndarray:
-        weights = self.record.weights
-        assert weights is not None
-        if isinstance(X, Csr):  # a feature that training did not see is left out, as LIBLINEAR does
-            X = first_columns(X, len(weights))
-        n, p = shape(X)
-        out, chunks = np.empty((weights.shape[1], n)), row_chunks(X)
-        for k, column in enumerate(weights.T):
-            w = np.ascontiguousarray(column[:p])
-            _margins(chunks, X, w, float(self.record.bias[k]), out[k])
-        return out.T
-
-    def _precomputed_scores(self, X: Matrix) -> np.ndarray:
-        record = self.record
-        _, p = shape(X)
-        if p != record.n_features:
-            raise InputError(
-                f"X must have a column for each of {record.n_features} samples, got {p}"
-            )
-        assert record.coefs is not None
-        assert record.support_index is not None
-        beta = np.zeros((p, record.coefs.shape[1]))
-        beta[record.support_index] = record.coefs
-        columns = zip(beta.T.copy(), record.bias, strict=True)
-        return np.stack([margins(X, column, b) for column, b in columns], axis=1)
-
-    def _kernel_scores(self, X: Matrix) -> np.ndarray:
-        record = self.record
-        assert record.coefs is not None
-        if self._vectors is None:
-            self._vectors = as_matrix(record.support)
-        V = self._vectors
-        n, p = shape(X)
-        width = max(p, record.n_features)  # unseen features count in distances, as in LIBSVM
-        V = widen(V, width) if isinstance(V, Csr) else V
-        X = widen(X, width) if isinstance(X, Csr) else X
-        scores = np.empty((n, record.coefs.shape[1]))
-        rows = max(1, BLOCK_CELLS // max(1, len(record.coefs)))
-        with one_blas_thread():
-            for lo in range(0, n, rows):
-                hi = min(n, lo + rows)
-                (block, vectors), _ = narrowed(row_slice(X, lo, hi), V)
-                K = gram(block, vectors, *_kernel_of(record))
-                scores[lo:hi] = (np.tanh(K) if record.kernel == "sigmoid" else K) @ record.coefs
-        return scores + record.bias
-
-
-def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
-    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1, and so
-    is what its sigmoid takes the tanh of."""
-    if record.kernel == "linear":
-        return "poly", 1.0, 0.0, 1
-    if record.kernel == "sigmoid":
-        return "poly", record.gamma, record.coef0, 1
-    return record.kernel, record.gamma, record.coef0, record.degree
+        # threads that come first side by side prepare the same, and one of them is kept
+        scorer = self._scorer
+        if scorer is None:
+            scorer = self._scorer = scorer_of(self.record)
+        return scorer(X)
 
 
 def load_model(path: Any) -> Machine:

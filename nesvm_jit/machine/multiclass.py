@@ -4,6 +4,7 @@ A score of a pair (i, j), i < j, is positive for class i; the only score of two 
 the pair (0, 1), for one-versus-one and one-versus-rest alike.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..files.model.record import n_problems
+from ..matrix.matrix import readonly
 
 __all__ = ["choose", "class_order", "n_problems", "ovo_decision", "ovr_choice", "pairs", "vote"]
 
@@ -57,26 +59,37 @@ def ovo_decision(scores: Any, k: int) -> np.ndarray:
 
 
 def _votes(scores: Any, k: int) -> np.ndarray:
-    votes = np.zeros((len(scores), k), dtype=np.int64)
-    for i, block in _by_first_class(scores, k):
-        won = block > 0
-        votes[:, i] += won.sum(axis=1)
-        votes[:, i + 1 :] += ~won
-    return votes
+    scores = _of_pairs(scores, k)
+    first, second = _sides(k)
+    winners = np.where(scores > 0, first, second)
+    winners += k * np.arange(len(scores))[:, None]  # a place of its own for each row and class
+    return np.bincount(winners.ravel(), minlength=len(scores) * k).reshape(-1, k)
+
+
+@functools.lru_cache(maxsize=16)
+def _sides(k: int) -> tuple[np.ndarray, np.ndarray]:
+    """The first and the second class of every pair, in LIBSVM's order."""
+    first, second = np.triu_indices(k, 1)
+    return readonly(first), readonly(second)
 
 
 def _by_first_class(scores: Any, k: int) -> Iterator[tuple[int, np.ndarray]]:
     """(i, the scores of the pairs (i, i+1), …, (i, k−1)): neighbours in LIBSVM's order."""
+    scores, start = _of_pairs(scores, k), 0
+    for i in range(k - 1):
+        stop = start + k - 1 - i
+        yield i, scores[:, start:stop]
+        start = stop
+
+
+def _of_pairs(scores: Any, k: int) -> np.ndarray:
+    """Scores with a column for each pair of k classes."""
     scores = _columns(scores)
     if scores.shape[1] != k * (k - 1) // 2:
         raise InputError(
             f"scores of {k} classes must have {k * (k - 1) // 2} columns, got {scores.shape[1]}"
         )
-    start = 0
-    for i in range(k - 1):
-        stop = start + k - 1 - i
-        yield i, scores[:, start:stop]
-        start = stop
+    return scores
 
 
 def _columns(scores: Any) -> np.ndarray:

@@ -41,7 +41,8 @@ def _telling(train: Callable[Arguments, Machine]) -> Callable[Arguments, Machine
     @wraps(train)
     def told(*args: Arguments.args, **given: Arguments.kwargs) -> Machine:
         machine = train(*args, **given)
-        warn_uncertified(outcomes_of(machine.problems), machine.record.extra["tol"])
+        facts = machine.record.extra
+        warn_uncertified(outcomes_of(facts["problems"]), facts["tol"])
         return machine
 
     return told
@@ -107,7 +108,8 @@ def train(
             marks, posed = job.approximate()
         elif _shares_matrix(job, probability):
             posed = job.share_matrix()
-        training = Training(posed, c, warm_starts(warm, job), session, bool(probability))
+        starts = warm_starts(warm, job)
+        training = Training(posed, c, starts, session, bool(probability), _share_mb(posed))
         tasks = [partial(training.solve, number) for number in range(len(job.problems))]
         found = run_all(tasks, session.stop, posed.small, posed.tiny)
     machine = machine_of(job, found) if marks is None else approximate_machine(job, found, marks)
@@ -128,6 +130,15 @@ def _shares_matrix(job: Job, probability: bool) -> bool:
     return several and job.settings.kernel in ("poly", "rbf") and job.settings.model in HALF_SQUARE
 
 
+def _share_mb(job: Job) -> float | None:
+    """MB for each of the sub-problems that run side by side; linear ones do not ask for them."""
+    settings = job.settings
+    if settings.kernel == "linear" and settings.cache_mb is None:
+        return None
+    workers = min(get_threads(), len(job.problems))
+    return budget_bytes(settings.cache_mb) / 2.0**20 / workers
+
+
 @dataclass(frozen=True)
 class Training:
     """The sub-problems of a job with the costs of all rows, and where they start."""
@@ -137,6 +148,7 @@ class Training:
     starts: list[Start]
     session: Session
     probability: bool
+    cache_mb: float | None  # for kernel rows of each sub-problem that runs beside others
 
     def solve(self, number: int) -> Found:
         """Solve a sub-problem, or recall it from the checkpoint, and calibrate it if asked to."""
@@ -159,10 +171,9 @@ class Training:
 
     def _limit(self, number: int, began: float | None = None) -> Settings:
         """The settings of a sub-problem, which shares the memory with those that run beside it."""
-        count, settings = len(self.job.problems), self.job.settings
-        share = budget_bytes(settings.cache_mb) / 2.0**20 / min(get_threads(), count)
+        settings, count = self.job.settings, len(self.job.problems)
         limited = self.session.limit(settings, began, problem=number, problems=count)
-        return limited.derive(cache_mb=share)
+        return limited.derive(cache_mb=self.cache_mb)
 
     def _calibrate(
         self, posed: Posed, c: np.ndarray, number: int, solution: Solution

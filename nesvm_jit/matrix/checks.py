@@ -1,6 +1,7 @@
 """Every check of what users hand in: matrices, vectors, numbers, settings. Whoever gets the result
 trusts it."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,14 @@ def as_matrix(X: Any, name: str = "X", borrow: bool = False) -> Matrix:
     return trust_array(dense)
 
 
+def as_validated(X: Any) -> Matrix:
+    """What scikit-learn's `validate_data` returned for float numbers in C order, or CSR: a dense X
+    was found finite there. Indices of sparse rows were not looked at."""
+    if isinstance(X, np.ndarray):
+        return trust_array(np.require(X, requirements=["C", "A"]))
+    return as_matrix(X, borrow=True)
+
+
 def _refuse_masked(v: Any, name: str) -> None:
     if np.ma.is_masked(v):
         raise InputError(f"{name} must not have masked entries")
@@ -152,11 +161,11 @@ def _sorted_csr(X: CsrArrays, name: str) -> Csr:
 
 @exact_loop
 def _all_finite(values):
-    """Whether no entry is NaN or infinite: x − x is 0 for all others."""
-    total = 0.0
+    """Whether no entry is NaN or infinite."""
+    infinite = 0
     for i in range(len(values)):
-        total += values[i] - values[i]
-    return total == 0.0
+        infinite += not np.isfinite(values[i])
+    return infinite == 0
 
 
 # ---------------------------------------------------------------- vectors and numbers
@@ -164,6 +173,8 @@ def _all_finite(values):
 
 def as_vector(name: str, v: Any, n: int | None = None) -> np.ndarray:
     """`v` as contiguous, finite float64 numbers, n of them; a scalar is repeated n times."""
+    if _is_vector(v) and (n is None or len(v) == n) and np.isfinite(v).all():
+        return v
     _refuse_masked(v, name)
     try:
         a = np.asarray(v)
@@ -183,8 +194,15 @@ def as_vector(name: str, v: Any, n: int | None = None) -> np.ndarray:
     return np.require(a, requirements=["C", "A", "W"])
 
 
+def _is_vector(v: Any) -> bool:
+    """Whether kernels read `v` as it is."""
+    return type(v) is np.ndarray and v.dtype == np.float64 and v.ndim == 1 and v.flags.carray
+
+
 def as_number(name: str, value: Any) -> float:
     """A finite real number."""
+    if type(value) is float and math.isfinite(value):
+        return value
     if np.ndim(value) != 0:
         raise InputError(f"{name} must be one number, got shape {np.shape(value)}")
     return float(as_vector(name, value, 1)[0])

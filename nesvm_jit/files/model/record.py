@@ -1,5 +1,6 @@
 """What a model file holds, whatever its format: plain arrays and facts, checked once."""
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -69,14 +70,14 @@ class ModelRecord:
         self._set("n_features", whole_number("n_features", self.n_features, 0, HIGHEST_INDEX))
         self._set("degree", whole_number("degree", self.degree, 0, LARGEST_INT))
         for name in ("gamma", "coef0"):
-            self._set(name, float(_numbers(name, getattr(self, name), ())))
+            self._set(name, _number(name, getattr(self, name)))
         if self.gamma < 0:
             raise InputError(f"gamma must be at least 0, got {self.gamma}")
         k = np.size(self.classes)
         if k < 2:
             raise InputError(f"at least 2 classes are required, got {k}")
         self._set("classes", _numbers("classes", self.classes, (k,)))
-        if len(np.unique(self.classes)) < k:
+        if len(set(self.classes.tolist())) < k:
             raise InputError("classes must be distinct")
         m = self.n_problems
         self._set("bias", _numbers("bias", self.bias, (m,)))
@@ -114,7 +115,9 @@ class ModelRecord:
         else:
             if self.support is None or self.support_index is not None:
                 raise InputError(f"{self.kernel} kernels need support and no support_index")
-            support = csr_matrix(self.support, dtype=np.float64)
+            support = self.support
+            if not isinstance(support, csr_matrix) or support.dtype != np.float64:
+                support = csr_matrix(support, dtype=np.float64)
             if not support.has_canonical_format:
                 support = support.copy()
                 support.sum_duplicates()
@@ -127,6 +130,12 @@ class ModelRecord:
         self._set("coefs", _numbers("coefs", self.coefs, (n, m)))
         if self.sv_class is not None:
             self._set("sv_class", _counts("sv_class", self.sv_class, n, len(self.classes)))
+
+
+def _number(name: str, value: Any) -> float:
+    if type(value) is float and math.isfinite(value):
+        return value
+    return float(_numbers(name, value, ()))
 
 
 def _numbers(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:

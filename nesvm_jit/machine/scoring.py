@@ -1,0 +1,119 @@
+"""Scores of rows: a machine is prepared once, and X is read once for all its sub-problems."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..errors import InputError
+from ..files.model.record import ModelRecord
+from ..jit import one_blas_thread
+from ..kernels.gram import Columns, columns_of, kernel_between
+from ..kernels.public import as_spec
+from ..kernels.sums import scores_of
+from ..matrix.checks import as_matrix
+from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.rows import first_columns, narrowed, row_slice, widen
+
+BLOCK_CELLS = 1 << 22  # kernel values that are held at a time
+
+# A column of scores per sub-problem, for rows that have been checked. Nothing is changed by a call:
+# any number of threads may make them side by side.
+Scorer = Callable[[Matrix], np.ndarray]
+
+
+def scorer_of(record: ModelRecord) -> Scorer:
+    """What scores rows by this machine."""
+    if record.weights is not None:
+        return _linear(record)
+    return _precomputed(record) if record.kernel == "precomputed" else expansion(record)
+
+
+def require_columns(X: Matrix, n_features: int) -> None:
+    """Dense rows must have the machine's features."""
+    p = shape(X)[1]
+    if p != n_features and not isinstance(X, Csr):
+        raise InputError(f"X must have {n_features} columns, got {p}")
+
+
+def _linear(record: ModelRecord) -> Scorer:
+    assert record.weights is not None
+    W, bias, p = np.ascontiguousarray(record.weights.T), record.bias, record.n_features
+
+    def scores(X: Matrix) -> np.ndarray:
+        require_columns(X, p)
+        # a feature that training did not see is left out, as LIBLINEAR does
+        return scores_of(first_columns(X, p) if isinstance(X, Csr) else X, W, bias)
+
+    return scores
+
+
+def _precomputed(record: ModelRecord) -> Scorer:
+    """Rows of the kernel matrix of all training samples times β."""
+    assert record.coefs is not None
+    n, bias = record.n_features, record.bias
+    beta = np.zeros((record.coefs.shape[1], n))
+    beta[:, record.support_index] = record.coefs.T
+
+    def scores(X: Matrix) -> np.ndarray:
+        require_columns(X, n)
+        p = shape(X)[1]
+        if p != n:
+            raise InputError(f"X must have a column for each of {n} samples, got {p}")
+        return scores_of(X, beta, bias)
+
+    return scores
+
+
+def expansion(record: ModelRecord, block_cells: int = BLOCK_CELLS) -> Scorer:
+    """Σ β_i k(x_i, x) + b over the support vectors."""
+    coefs, bias, n_features = record.coefs, record.bias, record.n_features
+    assert coefs is not None
+    sigmoid = record.kernel == "sigmoid"
+    spec = as_spec(*_kernel_of(record), n_features)
+    vectors = columns_of("support vectors", as_matrix(record.support), spec)
+    rows = max(1, block_cells // max(1, len(coefs)))
+
+    def scores(X: Matrix) -> np.ndarray:
+        require_columns(X, n_features)
+        X, columns = _of_one_width(X, vectors)
+        n = shape(X)[0]
+        found = np.empty((n, coefs.shape[1]))
+        with one_blas_thread():
+            for lo in range(0, n, rows):
+                hi = min(n, lo + rows)
+                block, used = _without_empty_columns(row_slice(X, lo, hi), columns)
+                K = kernel_between("X", block, used)
+                found[lo:hi] = (np.tanh(K) if sigmoid else K) @ coefs
+        found += bias
+        return found
+
+    return scores
+
+
+def _of_one_width(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
+    """Both with as many features as the wider has: those that the other lacks are zero there and
+    count in distances, as in LIBSVM."""
+    p, width = shape(X)[1], shape(columns.Z)[1]
+    if not isinstance(X, Csr) or p == width:
+        return X, columns
+    if p < width:
+        return widen(X, width), columns
+    assert isinstance(columns.Z, Csr)
+    centre = np.append(columns.centre, np.zeros(p - width))
+    return X, columns._replace(Z=widen(columns.Z, p), centre=centre)
+
+
+def _without_empty_columns(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
+    """Both without the features that neither has, where that helps."""
+    (X, Z), kept = narrowed(X, columns.Z)
+    return X, columns if kept is None else columns._replace(Z=Z, centre=columns.centre[kept])
+
+
+def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
+    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1, and so
+    is what its sigmoid takes the tanh of."""
+    if record.kernel == "linear":
+        return "poly", 1.0, 0.0, 1
+    if record.kernel == "sigmoid":
+        return "poly", record.gamma, record.coef0, 1
+    return record.kernel, record.gamma, record.coef0, record.degree
