@@ -83,6 +83,10 @@ class Checkpoint:
         """Whether there is nothing to go on from."""
         return not self._done and not self._slots
 
+    def counts(self) -> dict[str, int]:
+        """How many fits are done and begun."""
+        return {"done": len(self._done), "begun": len(self._slots)}
+
     def done(self, name: object, form: Form = anything) -> Any:
         """What a fit ended with, which must have this form; None if it has not ended."""
         found = self._done.get(str(name))

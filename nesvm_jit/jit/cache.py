@@ -28,6 +28,7 @@ from numba.core.compiler import CompileResult
 from numba.core.runtime import rtsys
 from numba.core.serialize import dumps
 
+from .. import activity
 from .trusted import Folder, Lock, hold
 
 PACKAGE = Path(__file__).parents[1]
@@ -193,6 +194,8 @@ class CodeCache(_Cache):  # type: ignore[misc]
             found = self._load(name, target_context)
             if found is not None:
                 self._release(name)
+        if found is None:
+            activity.begin(self, f"compiling {self._name.rpartition('.')[2].strip('_')}")
         return found
 
     def _claim(self, name: str) -> bool:
@@ -225,6 +228,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
         return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
+        activity.end(self)
         folder = cache_folders()[0]
         if folder is None or cres.library.has_dynamic_globals:
             self._release(self._file(sig, cres.codegen))

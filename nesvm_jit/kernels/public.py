@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..clock import pieces
 from ..errors import InputError
 from ..jit import chunk_count, one_blas_thread
 from ..matrix.checks import as_matrix, as_number, as_precision, as_vector, output
@@ -231,5 +232,6 @@ def gram(X, Z=None, kernel="rbf", gamma=None, coef0=0.0, degree=3, dtype=np.floa
     how, size = tiling(Z, dtype, reach if symmetric else max(reach, reach_of(Z, spec, centre)))
     tiles = tile_starts(n, m, size, symmetric)
     with one_blas_thread():
-        _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K)
+        for some in pieces(len(tiles)):
+            _gram(X, Z, centre, squares, spec, tiles[some], size, how, symmetric, K)
     return K

@@ -13,7 +13,7 @@ from ..files.model.record import ModelRecord
 from ..files.ondisk.matrix import extent
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, take_rows
-from ..settings import Settings
+from ..settings import CUT_SHORT, Settings
 from .jobs import Job, Problem
 from .machine import Machine
 
@@ -165,7 +165,11 @@ def _certificate(classes: np.ndarray, f: Found) -> dict[str, Any]:
     s = f.solution
     sides = [float(classes[f.problem.i])]
     sides += [] if f.problem.j is None else [float(classes[f.problem.j])]
-    known = {} if s.bias_range is None else {"bias_range": [float(v) for v in s.bias_range]}
+    known: dict[str, Any] = {}
+    if s.bias_range is not None:
+        known["bias_range"] = [float(v) for v in s.bias_range]
+    if s.status in CUT_SHORT and not np.any(s.beta if s.w is None else s.w):
+        known["trained"] = False  # zero everywhere: no better than none
     return {
         "classes": sides,
         "n_samples": len(s.alpha),

@@ -26,7 +26,7 @@ from .folds import fit_folds, stratified_folds
 from .jobs import Job, Posed, make_job
 from .machine import Machine
 from .parallel import run_all
-from .session import Session
+from .session import MATRIX_SHARE, Session
 from .streamed import train_streamed
 from .warm import check_warm, warm_arrays, warm_starts
 
@@ -105,7 +105,7 @@ def train(
         if checked.approx is not None:
             marks, posed = job.approximate()
         elif _shares_matrix(job, probability):
-            posed = job.share_matrix()
+            posed = session.within(MATRIX_SHARE, job.share_matrix) or job
         training = Training(posed, c, warm_starts(warm, job), session, bool(probability))
         tasks = [partial(training.solve, number) for number in range(len(job.problems))]
         found = run_all(tasks, session.stop, posed.small)
@@ -157,8 +157,13 @@ class Training:
     def _limit(self, number: int, began: float | None = None) -> Settings:
         """The settings of a sub-problem, which shares the memory with those that run beside it."""
         count, settings = len(self.job.problems), self.job.settings
-        share = budget_bytes(settings.cache_mb) / 2.0**20 / min(get_threads(), count)
-        limited = self.session.limit(settings, began, problem=number, problems=count)
+        together = min(get_threads(), count)
+        share = budget_bytes(settings.cache_mb) / 2.0**20 / together
+        where = {"problem": number, "problems": count}
+        # problems are begun in their order, so many at a time
+        workers = 1 if self.job.small else together
+        fits = (count - number) * (1 + CALIBRATION_FOLDS * self.probability) / workers
+        limited = self.session.limit(settings, began, fits, **where)
         return limited.derive(cache_mb=share)
 
     def _calibrate(

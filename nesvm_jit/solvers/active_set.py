@@ -11,9 +11,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cho_solve
 
-from ..numerics.cholesky import solve_ridged
+from ..numerics.cholesky import factorise, solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
 
@@ -60,13 +60,10 @@ def _factorised(
     diagonal += ridge
     base = diagonal.copy()
 
-    def factorise(M: np.ndarray) -> Any:
-        return cho_factor(M.T, lower=True, check_finite=False)
-
     def solve(factor: Any) -> np.ndarray:
-        return cho_solve(factor, R.T, check_finite=False).T
+        return cho_solve((factor, True), R.T, check_finite=False).T
 
-    found = solve_ridged(M, factorise, solve)
+    found = solve_ridged(M, lambda M: factorise(M.copy()), solve)
     return R / base if found is None else found
 
 

@@ -5,9 +5,10 @@ import itertools
 from collections.abc import Callable, Generator
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import cho_factor, cho_solve
 from scipy.linalg.blas import dsymv
 
+from ..numerics.cholesky import factorise
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
@@ -40,8 +41,8 @@ def _direct(problem: KernelProblem, used: np.ndarray) -> Generator[Evaluation, b
     diagonal = A.diagonal().copy()
     np.fill_diagonal(A, diagonal + ridge)
     try:
-        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
-    except LinAlgError:
+        factor = factorise(A), True
+    except np.linalg.LinAlgError:
         return False
     pivots = factor[0].diagonal().copy()
     v = cho_solve(factor, np.ones(len(used)), check_finite=False)
