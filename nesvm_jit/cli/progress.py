@@ -73,20 +73,26 @@ class Progress:
                 self._say(going_on(row["resumed"]))
         now = time.perf_counter()
         self._row, self._since = row, now - row["elapsed"] if "elapsed" in row else self._started
-        if now >= self._next and not self._asked:
-            self._next = now + EVERY
+        if now >= self._next:
             self._refresh(now)
         return self._asked
 
     def _refresh(self, now: float) -> None:
-        """Show what is done now: that which takes long and counts no rounds, or the latest row."""
+        text = "" if not self._shown or self._asked else self._text(now)
+        if text:
+            self._next = now + EVERY
+            self._show(text)
+
+    def _text(self, now: float) -> str:
+        """What is done now: that which takes long and counts no rounds, or the latest row."""
         doing = activity.current()
         if doing:
-            self._show(f"{doing}  {now - self._since:.1f} s")
-        elif self._row is not None and self._first is not None and self._line:
-            self._show(self._line(self._row, self._first, now - self._since))
-        elif self._ending and now - self._started >= WAITING:
-            self._show(f"{PREPARING}  {now - self._started:.1f} s")
+            return f"{doing}  {now - self._since:.1f} s"
+        if self._row is not None and self._first is not None:
+            return self._line(self._row, self._first, now - self._since) if self._line else ""
+        if self._ending and now - self._started >= WAITING:
+            return f"{PREPARING}  {now - self._started:.1f} s"
+        return ""
 
     def _tick_on(self) -> None:
         while not self._over.wait(TICK):
@@ -95,7 +101,7 @@ class Progress:
     def _tick(self) -> None:
         """Show what has not been shown anew for a while."""
         now = time.perf_counter()
-        if now >= self._next + TICK - EVERY and not self._asked:
+        if now >= self._next + TICK - EVERY:
             self._refresh(now)
 
     def _say(self, line: str) -> None:

@@ -195,7 +195,8 @@ class CodeCache(_Cache):  # type: ignore[misc]
             if found is not None:
                 self._release(name)
         if found is None:
-            activity.begin(self, f"compiling {self._name.rpartition('.')[2].strip('_')}")
+            loop = str(self._name).rpartition(".")[2].strip("_")
+            activity.begin(threading.get_ident(), f"compiling {loop}")
         return found
 
     def _claim(self, name: str) -> bool:
@@ -228,7 +229,7 @@ class CodeCache(_Cache):  # type: ignore[misc]
         return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
-        activity.end(self)
+        activity.end(threading.get_ident())
         folder = cache_folders()[0]
         if folder is None or cres.library.has_dynamic_globals:
             self._release(self._file(sig, cres.codegen))

@@ -341,7 +341,7 @@ class KernelRows:
         places = np.flatnonzero(self._owner >= 0)
         self._slots[self._owner[places]] = places
         ends = np.cumsum(kept["sizes"])
-        for number, rows in zip(kept["numbers"], np.split(kept["members"], ends[:-1]), strict=True):
+        for number, rows in zip(kept["numbers"], np.split(kept["members"], ends)[:-1], strict=True):
             out = np.empty((len(rows), self.n), self.dtype)
             self._compute(rows, np.arange(self.n), np.arange(len(rows)), out)
             slots = self._slots[rows]
