@@ -135,6 +135,6 @@ def pieces(parts: int) -> Iterator[slice]:
         yield slice(done, min(parts, done + size))
         done += size
         seconds = max(time.perf_counter() - began, 1e-9)
-        size = max(1, min(GROWTH * size, int(size * PIECE / seconds)))
+        size = max(1, min(GROWTH * size, round(size * PIECE / seconds)))
         if done < parts:
             look()

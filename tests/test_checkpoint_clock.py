@@ -51,6 +51,13 @@ def written(monkeypatch):
     return found
 
 
+def test_a_state_is_saved_after_every_long_round(tmp_path, clock):
+    slot = Checkpoint(tmp_path / "file", 10.0, KEY).slot(0)
+    for seconds, due in ((0.1, False), (0.14, False), (0.16, True), (0.1, False), (3.0, True)):
+        clock.now += seconds
+        assert slot.due() is due
+
+
 # ---------------------------------------------------------------- when it is written
 
 

@@ -3,7 +3,7 @@ have ended."""
 
 import numpy as np
 import pytest
-from nesvm_jit import FormatError, solve, train
+from nesvm_jit import FormatError
 from nesvm_jit.binary import kernel as kernel_fits
 from nesvm_jit.checkpoint.snapshot import read_snapshot, write_snapshot
 from nesvm_jit.kernels.public import as_spec
@@ -11,6 +11,7 @@ from nesvm_jit.problems.kernel_rows import KernelRows
 from nesvm_jit.settings import Settings
 
 from .compare import same_solution
+from .endings import solve, train
 
 FITS = {
     "rows in memory": {"gamma": 0.05, "C": 100.0},

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checkpoint.checkpoint import Slot
 from ..checkpoint.kernel_states import KernelSaving
-from ..clock import must_end
+from ..clock import Clock, Halt, must_end, watching
 from ..errors import InputError
 from ..kernels import gram
 from ..kernels.loss import HINGE, SQUARE
@@ -126,8 +126,8 @@ def _run_pairwise(
         ending.forget()
         beta = problem.beta
         finer = problem.on_finer_rows()
-        run.begin_again(finer)
-        run_in_pairs(finer, begin(finer, beta * problem.y), run, saving)
+        with run.going_on(finer):
+            run_in_pairs(finer, begin(finer, beta * problem.y), run, saving)
 
 
 def _run_smoothed(smooth: SmoothedKernel, run: Run) -> None:
@@ -166,7 +166,13 @@ def _solve_on_columns(
                 f"for its {n} rows, got a budget of {budget / 2**20:.3g} MB"
             )
         spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
-        K = gram(narrow, None, settings.kernel, spec.gamma, settings.coef0, settings.degree)
+        kernel = (settings.kernel, spec.gamma, settings.coef0, settings.degree)
+        end = Clock(settings.time_limit)
+        try:
+            with watching(lambda: np.inf if end.limit is None else end.limit - end.now()):
+                K = gram(narrow, None, *kernel)
+        except Halt as halt:
+            return untrained(c, settings, halt.status)
         entries = entries_of(narrow, spec, np.float64)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])

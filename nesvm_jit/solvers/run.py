@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -213,6 +215,19 @@ class Run:
         self.problem, self.best, self.best_row, self.latest = problem, None, None, None
         self.objective = float("inf")
         self.forget_bound()
+
+    @contextmanager
+    def going_on(self, problem: Problem) -> Iterator[None]:
+        """Go on inside with a more exact problem; what was found before is the result where nothing
+        is found in time."""
+        names = ("problem", "best", "best_row", "latest", "objective", "dual", "alpha")
+        before = {name: getattr(self, name) for name in names}
+        self.begin_again(problem)
+        try:
+            yield
+        finally:
+            if self.best is None:
+                vars(self).update(before)
 
     def forget_bound(self, zero: np.ndarray | None = None) -> None:
         """The bound so far may not hold for the point of now; α = 0 is worth 0, where it counts."""
