@@ -87,7 +87,10 @@ def test_states_are_written_when_the_file_is_due_and_not_before(tmp_path, clock,
     assert len(written) == 2
 
 
-def test_a_problem_saves_when_its_own_time_or_that_of_the_file_has_come(tmp_path, clock):
+def test_a_problem_saves_when_its_own_time_or_that_of_the_file_has_come(
+    tmp_path, clock, monkeypatch
+):
+    monkeypatch.setattr(checkpoint, "LONG", 1e9)
     found = Checkpoint(tmp_path / "file", 10.0, KEY)
     clock.now = 104.0
     slot = found.slot(0)

@@ -182,7 +182,7 @@ def test_a_fit_that_is_ended_at_any_look_has_a_valid_certificate(name, why, smal
         assert found.dual_objective >= 0.0
         assert found.objective <= 10.0 * len(y) * (1 + 1e-9)
         assert found.alpha.shape == y.shape
-        assert found.certified == (found.status == "converged")
+        assert found.certified == (0.0 <= found.gap <= given["tol"])
     assert ends <= {why, best.status, "converged"}
     assert name == "linear" or why in ends
 
@@ -298,7 +298,7 @@ def test_what_was_found_is_kept_where_a_finer_problem_finds_nothing():
 
 
 def test_a_matrix_of_columns_that_there_is_no_time_for_leaves_no_machine(small_pieces):
-    X, y, _ = draw()
+    X, y, _ = draw(300)
     found, _ = ended(1, "interrupted", X, y, model="lpsvm", kernel="rbf")
     assert (found.status, found.why) == ("interrupted", "there was no time to begin")
 
