@@ -154,16 +154,17 @@ class Training:
         solution, sigmoid, seconds = self.session.recall_or_solve(number, solve, calibrate, shape)
         return Found(problem, solution, c, seconds, sigmoid)
 
-    def _limit(self, number: int, began: float | None = None) -> Settings:
-        """The settings of a sub-problem, which shares the memory with those that run beside it."""
+    def _limit(self, number: int, began: float | None = None, done: int = 0) -> Settings:
+        """The settings of a fit of a sub-problem, which shares the memory with those that run
+        beside it, and the time with all that are left; so many of this sub-problem are done."""
         count, settings = len(self.job.problems), self.job.settings
         together = min(get_threads(), count)
         share = budget_bytes(settings.cache_mb) / 2.0**20 / together
         where = {"problem": number, "problems": count}
         # problems are begun in their order, so many at a time
         workers = 1 if self.job.small else together
-        fits = (count - number) * (1 + CALIBRATION_FOLDS * self.probability) / workers
-        limited = self.session.limit(settings, began, fits, **where)
+        fits = (count - number) * (1 + CALIBRATION_FOLDS * self.probability) - done
+        limited = self.session.limit(settings, began, fits / workers, **where)
         return limited.derive(cache_mb=share)
 
     def _calibrate(
@@ -177,7 +178,11 @@ class Training:
         outside = {k: np.where(folds == k, 0.0, c) for k in range(n_folds)}
         start = Start(solution.w, solution.b, alpha0=solution.alpha)
         scores = np.zeros(len(sign))
-        for fit in fit_folds(posed, outside, [1.0], lambda fold, i: self._limit(number), start):
+
+        def limit(fold: int, i: int) -> Settings:
+            return self._limit(number, done=1 + fold)
+
+        for fit in fit_folds(posed, outside, [1.0], limit, start):
             held_out = folds == fit.fold
             s = fit.solution
             scores[held_out] = -fit.missing if s is None else s.margins[held_out]
