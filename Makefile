@@ -8,7 +8,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 # Hundreds of processes are started by the tests: bytecode is written once, for all of them.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-pure test-slow mutants fuzz fuzz-certificates lint format docs screenshots bench-read bench-kernels bench-startup \
+.PHONY: demo test test-pure test-slow test-lowest test-newest mutants fuzz fuzz-certificates lint format docs screenshots bench-read bench-kernels bench-startup \
 	bench-threads bench-solvers bench-certify bench-peers bench-paper bench-scale bench bench-compare clean
 
 # Peers that some tests compare with; without them these tests are skipped. Programs are installed
@@ -54,6 +54,30 @@ test: $(READY)
 test-pure: $(READY)
 	NUMBA_DISABLE_JIT=1 $(BIN)/python -m coverage run -m pytest -m pure $(PURE_TESTS)
 	$(BIN)/python -m coverage report --include='nesvm_jit/kernels/*,nesvm_jit/matrix/*' --fail-under=95
+
+# The tests with the lowest versions that are promised, on the lowest Python; and with the newest
+# ones that there are, released or not, on every Python that is found, free-threaded ones too.
+LOWEST_PYTHON  ?= python3.10
+NEWEST_PYTHONS ?= python3.10 python3.11 python3.12 python3.13 python3.14 python3.14t
+ENVIRONMENTS   := build/environments
+
+test-lowest:
+	@command -v $(LOWEST_PYTHON) >/dev/null || { echo "$(LOWEST_PYTHON) is not installed"; exit 1; }
+	$(LOWEST_PYTHON) -m venv $(ENVIRONMENTS)/lowest
+	$(ENVIRONMENTS)/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--constraint constraints/lowest.txt -e '.[dask,plot]' -r constraints/tests.txt
+	$(ENVIRONMENTS)/lowest/bin/python -m pytest -n 2 --dist loadfile -rs $(TESTS)
+
+test-newest:
+	@found=; for python in $(NEWEST_PYTHONS); do \
+		command -v $$python >/dev/null && $$python -c '' 2>/dev/null || \
+			{ echo "$$python is not installed: left out"; continue; }; \
+		found=yes; echo "$$python"; \
+		$$python -m venv $(ENVIRONMENTS)/$$python && \
+		$(ENVIRONMENTS)/$$python/bin/python -m pip install --quiet --disable-pip-version-check \
+			--upgrade -e '.[dask,plot]' -r constraints/tests.txt && \
+		$(ENVIRONMENTS)/$$python/bin/python -m pytest -n 2 --dist loadfile -rs $(TESTS) || exit 1; \
+	done; test -n "$$found"
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m slow --durations=20 -rs

@@ -16,6 +16,7 @@ class Outcome(NamedTuple):
 
     status: str
     gap: float
+    untrained: str = ""  # what kind of fit was not begun, so that there is no machine; else empty
 
 
 def worst_status(statuses: Sequence[str]) -> str:
@@ -37,13 +38,24 @@ def describe_uncertified(
     if len(outcomes) > 1:
         goal = f"{goal} for {len(missed)} of {len(outcomes)} fits"
         gap = f"the largest {gap}"
+    untrained = [outcome.untrained for outcome in missed if outcome.untrained]
+    if untrained:
+        goal = f"{len(untrained)} of {len(outcomes)} {untrained[0]} not trained, {goal}"
     why, remedy = ENDINGS[worst_status([outcome.status for outcome in missed])]
     return f"{goal} ({gap}): {why.format_map(names)}; {remedy.format_map(names)}"
 
 
 def outcomes_of(problems: Sequence[dict[str, Any]]) -> list[Outcome]:
     """Those of the sub-problems of a machine, by their certificates."""
-    return [Outcome(p["status"], p["gap"]) for p in problems]
+    return [Outcome(p["status"], p["gap"], _untrained(p)) for p in problems]
+
+
+def _untrained(problem: dict[str, Any]) -> str:
+    """What kind of sub-problem this is, if it has a machine that is no better than none."""
+    if problem.get("trained", True) is not False:
+        return ""
+    sides = problem.get("classes")
+    return "pairs" if isinstance(sides, list) and len(sides) == 2 else "classes"
 
 
 def warn_uncertified(outcomes: Sequence[Outcome], tol: float) -> None:

@@ -51,6 +51,13 @@ def written(monkeypatch):
     return found
 
 
+def test_a_state_is_saved_after_every_long_round(tmp_path, clock):
+    slot = Checkpoint(tmp_path / "file", 10.0, KEY).slot(0)
+    for seconds, due in ((0.1, False), (0.14, False), (0.16, True), (0.1, False), (3.0, True)):
+        clock.now += seconds
+        assert slot.due() is due
+
+
 # ---------------------------------------------------------------- when it is written
 
 
@@ -80,7 +87,10 @@ def test_states_are_written_when_the_file_is_due_and_not_before(tmp_path, clock,
     assert len(written) == 2
 
 
-def test_a_problem_saves_when_its_own_time_or_that_of_the_file_has_come(tmp_path, clock):
+def test_a_problem_saves_when_its_own_time_or_that_of_the_file_has_come(
+    tmp_path, clock, monkeypatch
+):
+    monkeypatch.setattr(checkpoint, "LONG", 1e9)
     found = Checkpoint(tmp_path / "file", 10.0, KEY)
     clock.now = 104.0
     slot = found.slot(0)

@@ -10,9 +10,10 @@ from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from nesvm_jit import activity
 from nesvm_jit.cli import progress
 from nesvm_jit.cli.progress import ENDING, Progress
-from nesvm_jit.cli.words import fit_line, reading_line
+from nesvm_jit.cli.words import fit_line, going_on, path_line, reading_line
 
 from .commands import command
 
@@ -76,15 +77,10 @@ def new(terminal):
     return text
 
 
-def timers():
-    """Those of the progress line that still run: other tests of this process may leave theirs."""
-    return [
-        t
-        for t in threading.enumerate()
-        if isinstance(t, threading.Timer)
-        and getattr(t.function, "__func__", None) is Progress._explain
-        and not t.finished.is_set()
-    ]
+@pytest.fixture(autouse=True)
+def nothing_else(monkeypatch):
+    """What other tests of this process may have left unfinished."""
+    monkeypatch.setattr(activity, "_doing", {})
 
 
 # ---------------------------------------------------------------- rounds
@@ -179,29 +175,115 @@ def test_a_line_gets_the_row_the_first_row_and_the_seconds(terminal, clock):
 # ---------------------------------------------------------------- the first round
 
 
-def test_two_seconds_without_a_round_are_explained_by_a_thread_that_holds_nothing_up(terminal):
+def test_two_seconds_without_a_round_are_explained(terminal, clock):
     with fit_progress() as callback:
-        (timer,) = timers()
-        assert timer.interval == 2.0
-        assert timer.daemon
-        timer.function()
-        said = "preparing; the first run of its kind compiles, later ones start at once"
-        assert new(terminal) == f"\r{said}"
+        for seconds, shown in ((1.99, ""), (2.0, "2.0 s"), (2.3, ""), (2.6, "2.6 s")):
+            clock.seconds = seconds
+            callback._tick()
+            said = "\rpreparing; the first run of its kind compiles, later ones do not  "
+            assert new(terminal) == (said + shown if shown else "")
+
+
+def test_only_fits_explain_that_they_compile(terminal, clock):
+    with meter() as show:
+        clock.seconds = 5.0
+        show._tick()
+        assert new(terminal) == ""
+
+
+def test_a_line_is_shown_again_after_half_a_second_with_the_time_of_now(terminal, clock):
+    line = "round 3  objective 1.23457  gap 1.23e-02 (12.3 x tolerance)"
+    with fit_progress() as callback:
+        for seconds, elapsed, shown in (
+            (1.0, 31.0, "31.0 s"),
+            (1.4, None, ""),
+            (1.6, None, "31.6 s"),
+            (2.0, None, ""),
+            (2.2, None, "32.2 s"),
+            (2.5, 40.0, "40.0 s"),
+        ):
+            clock.seconds = seconds
+            if elapsed is None:
+                callback._tick()
+            else:
+                callback({**ROW, "elapsed": elapsed})
+            assert new(terminal) == (f"\r{line}  {shown}" if shown else "")
+    clock.seconds = 9.0
+    callback._tick()
+    assert new(terminal).endswith("\r")
+
+
+def test_what_takes_long_and_counts_no_rounds_is_said_while_it_lasts(terminal, clock):
+    with fit_progress() as callback:
+        clock.seconds = 1.0
+        with activity.doing("kernel matrix of 9 rows"):
+            with activity.doing("compiling gram_tiles"):
+                callback._tick()
+                assert new(terminal) == "\rcompiling gram_tiles  1.0 s"
+            clock.seconds = 2.0
+            callback._tick()
+            assert new(terminal).rstrip() == "\rkernel matrix of 9 rows  2.0 s"
+        clock.seconds = 3.0
         callback(ROW)
-        assert timer.finished.is_set()
-    with fit_progress():
-        (timer,) = timers()
-    assert timer.finished.is_set()
+        assert "round 3" in new(terminal)
+    assert activity.current() == ""
 
 
-def test_only_fits_explain_that_they_compile(terminal):
-    with meter():
-        assert timers() == []
+def test_threads_refresh_the_line_by_themselves(terminal, monkeypatch):
+    monkeypatch.setattr(progress, "TICK", 0.01)
+    monkeypatch.setattr(progress, "LATER", 0.0)
+    monkeypatch.setattr(progress, "EVERY", 0.01)
+    with fit_progress() as callback:
+        callback(ROW)
+        ticker = callback._ticker
+        assert ticker.daemon
+        for _ in range(1000):
+            if terminal.seen.count("round 3") >= 3:
+                break
+            threading.Event().wait(0.01)
+        assert terminal.seen.count("round 3") >= 3
+    ticker.join(5.0)
+    assert not ticker.is_alive()
 
 
-def test_nothing_waits_where_nothing_is_shown(terminal):
-    with fit_progress(wanted=False):
-        assert timers() == []
+def test_what_a_run_goes_on_from_stays_on_the_terminal(terminal, clock):
+    resumed = {"seconds": 34.25, "done": 12, "begun": 2}
+    with fit_progress() as callback:
+        clock.seconds = 1.0
+        callback({**ROW, "resumed": resumed})
+        said, line = new(terminal).split("\n")
+        assert said == "nesvm-jit: going on after 34.2 s, 12 problems solved, 2 begun"
+        assert line.startswith("\rround 3")
+        clock.seconds = 2.0
+        callback({**ROW, "resumed": resumed})
+        assert "going on" not in new(terminal)
+    with fit_progress(wanted=False) as callback:
+        callback({**ROW, "resumed": resumed})
+    assert "going on" not in new(terminal)
+    assert going_on({"seconds": 0.04, "done": 0, "begun": 1}) == "going on after 0.0 s"
+
+
+def test_rounds_on_a_part_of_the_rows_say_so_and_nothing_of_the_problem(terminal, clock):
+    row = {**ROW, "warm_up": 1200, "rows": 10000}
+    assert fit_line(row, row, 2.0, tol=1e-3) == "warm-up on 1 200 of 10 000 rows  round 3  2.0 s"
+    several = {**row, "problem": 11, "problems": 45}
+    assert fit_line(several, row, 2.0, tol=1e-3).startswith("problem 12/45  warm-up on 1 200 of")
+    assert path_line(row, row, 3.0) == (
+        "training on all rows  warm-up on 1 200 of 10 000 rows  3.0 s"
+    )
+
+
+def test_lines_fit_into_eighty_columns():
+    row = {"problem": 997, "problems": 1000, "round": 123456, "objective": -1.23456e-100}
+    line = fit_line({**row, "gap": 1.23e-2}, row, 12345.6, tol=1e-3)
+    assert line.startswith("problem 998/1000  round 123456  objective -1.23456e-100")
+    assert line.endswith("  gap 1.23e-02  12345.6 s")
+    assert len(line) <= 82
+    row = {"done": 12345, "total": 99999, "C": 1.23456e-5, "best_score": 0.12345, "best_C": 1.1e-5}
+    assert path_line(row, row, 1.0) == "12345/99999 problems solved  now C = 1.23456e-05  1.0 s"
+    row = {**row, "done": 1, "C": 1.0}
+    assert len(path_line(row, row, 1.0)) <= 79
+    assert "best so far 0.1235 at C = 1.1e-05" in path_line(row, row, 1.0)
 
 
 # ---------------------------------------------------------------- Ctrl-C
@@ -210,12 +292,11 @@ def test_nothing_waits_where_nothing_is_shown(terminal):
 def test_ctrl_c_is_answered_once_and_ends_the_rounds(terminal, clock):
     before = signal.getsignal(signal.SIGINT)
     with fit_progress() as callback:
-        (timer,) = timers()
         os.kill(os.getpid(), signal.SIGINT)
         ending = "ending with the best model found; Ctrl-C again to give it up"
         assert new(terminal) == f"\r{ending}"
-        timer.function()
         clock.seconds = 5.0
+        callback._tick()
         assert callback(ROW) is True
         assert new(terminal) == ""
     assert signal.getsignal(signal.SIGINT) is before

@@ -14,6 +14,7 @@ ROOMS = (
     *(
         "errors",
         "signals",
+        "activity",
         "clock",
         "thread_limit",
         "settings",

@@ -57,34 +57,63 @@ def test_a_quarter_of_each_class_costs_as_much_as_all(engine, bias, cost):
     assert part.tolist() == sorted(set(part.tolist()))
     assert [np.sum(y[part] == k) for k in (1, -1)] == [np.sum(y == k) // 4 for k in (1, -1)]
     assert run.status == "converged"
-    small = c[part] * c.sum() / c[part].sum()
-    zero = small.sum()
+    zero = c.sum()
     if bias and engine == "pairwise":  # with the best b
-        zero = 2 * min(small[y[part] == k].sum() for k in (1, -1))
-    assert seen[0]["objective"] == approx(zero, rel=1e-12)
+        zero = 2 * min(c[y == k].sum() for k in (1, -1))
+    assert seen[0]["objective"] == approx(zero, rel=1e-12)  # of all rows
+    assert (seen[0]["warm_up"], seen[0]["rows"]) == (len(part), len(y))
     assert seen[0]["round"] == 1
 
 
 @every_engine
-def test_a_level_is_solved_roughly_and_its_rounds_count(engine):
-    """The callback is not asked in the last round of a run, here or below."""
+@pytest.mark.parametrize("cost", [1e-2, 1.0, 1e2])
+def test_the_costs_of_a_part_are_raised_in_proportion(engine, cost, monkeypatch):
+    made = []
+
+    class Noting(KernelProblem):
+        def __init__(self, rows, y, c, bias, loss):
+            made.append(c)
+            super().__init__(rows, y, c, bias, loss)
+
+    monkeypatch.setattr("nesvm_jit.solvers.coarse.KernelProblem", Noting)
+    _, c, (part,), _, _ = solved(engine, cost=cost)
+    (small,) = made
+    np.testing.assert_allclose(small, c[part] * c.sum() / c[part].sum(), rtol=1e-12)
+
+
+@every_engine
+def test_a_level_is_solved_roughly_and_no_round_is_missing(engine):
+    """The callback is told of every round below, and not of the last one here."""
     y, c, _, seen, run = solved(engine, tol=1e-5)
-    rounds = np.array([row["round"] for row in seen])
-    (end,) = np.flatnonzero(np.diff(rounds) != 1)
-    assert rounds.tolist() == [k for k in range(1, run.iterations) if k != end + 2]
-    assert all(row["gap"] > 0.03 for row in seen[: end + 1])
+    rounds = [row["round"] for row in seen]
+    assert rounds == list(range(1, run.iterations))
+    below = [row for row in seen if "warm_up" in row]
+    assert below == seen[: len(below)]
+    assert 0 < len(below) < len(seen)
     table = run.history()
-    assert table["round"].tolist() == [0, *range(int(end) + 3, run.iterations + 1)]
+    assert table["round"].tolist() == list(range(run.iterations + 1))
     zero = c.sum() if engine == "newton" else 2 * min(c[y == k].sum() for k in (1, -1))
-    assert table["objective"][0] == approx(zero)
+    assert table["objective"][: len(below) + 1] == approx(zero)
+    assert (table["gap"][: len(below) + 1] == table["gap"][0]).all()
+    assert np.isnan(table["smoothed"][1 : len(below) + 1]).all()
+    assert (np.diff(table["passes"]) >= 0.0).all()
     if engine == "newton":
         assert table["mu"][0] == seen[0]["mu"] == 4.0
-        assert table["mu"][1] == 0.25
-        assert table["objective"][1] < 0.4 * zero
-        rougher = solved(engine, tol=0.2)[4].history()
-        assert rougher["round"][1] < table["round"][1]  # no level is more exact than the whole
+        assert table["mu"][len(below) + 1] == 0.25
+        assert table["objective"][len(below) + 1] < 0.4 * zero
+        rougher = solved(engine, tol=0.2)[3]
+        assert sum("warm_up" in row for row in rougher) < len(below)  # no more exact than the whole
     exact = solved(engine, few=10**6, tol=1e-6)[4]
     assert run.objective == approx(exact.objective, rel=2e-5)
+
+
+@every_engine
+def test_levels_below_levels_count_once(engine):
+    *_, parts, seen, run = solved(engine, few=60, tol=1e-5)
+    assert len(parts) == 2
+    assert [row["round"] for row in seen] == list(range(1, run.iterations))
+    assert {row["warm_up"] for row in seen if "warm_up" in row} == {len(part) for part in parts}
+    assert {row["rows"] for row in seen if "warm_up" in row} == {300}
 
 
 @every_engine

@@ -54,6 +54,35 @@ def test_a_fit_has_what_is_left_of_the_time(time):
     assert Session(settings, clock).limit(settings).time_limit == 50.0
 
 
+def test_fits_share_the_time_that_is_left(time):
+    settings = Settings(time_limit=8.0)
+    session = Session(settings)
+    time.now = 102.0
+    assert session.limit(settings, fits=3.0).time_limit == 2.0
+    assert session.limit(settings, 1.0, 3.0).time_limit == 3.0  # of which one is over
+    assert session.limit(settings, fits=0.5).time_limit == 6.0
+    time.now = 110.0
+    assert session.limit(settings, fits=3.0).time_limit == 0.0
+
+
+def test_what_fits_could_do_without_has_a_share_of_the_time(time):
+    session = Session(Settings(time_limit=8.0))
+
+    def make(seconds):
+        time.now += seconds
+        clocks.look()
+        return seconds
+
+    assert session.within(0.25, lambda: make(1.9)) == 1.9
+    assert session.within(0.25, lambda: make(1.6)) is None
+    assert not session.stop.is_set()
+    session.stop.set()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(clocks, "GRACE", 0.0)
+        assert session.within(0.25, lambda: make(0.0)) is None
+    assert Session(Settings()).within(0.25, lambda: make(1e9)) == 1e9
+
+
 def test_a_callback_is_told_which_fit_it_is_and_one_answer_ends_all():
     rows, answers = [], [False, "yes", None]
 
@@ -65,6 +94,8 @@ def test_a_callback_is_told_which_fit_it_is_and_one_answer_ends_all():
     session = Session(settings)
     for k, ends in enumerate((False, True, True)):
         assert session.limit(settings, problem=k, problems=4).callback({"round": k + 1}) is ends
+    elapsed = [row.pop("elapsed") for row in rows]
+    assert sorted(elapsed) == elapsed
     assert rows == [{"round": k + 1, "problem": k, "problems": 4} for k in range(3)]
     assert session.stop.is_set()
 

@@ -260,8 +260,9 @@ def test_starts_are_for_linear_machines(start):
 def test_refusals_in_whole_sentences(tmp_path):
     X, y = draw()
     refused = [
-        ({"kernel": "rbf", "checkpoint": tmp_path / "c"},
-         "checkpoint is for linear machines here, and for all machines in `train`"),
+        ({"kernel": "rbf", "model": "lssvm", "checkpoint": tmp_path / "c"},
+         "checkpoint is for linear machines here, for csvm with a kernel by solver auto or "
+         "coordinate, and for lpsvm with a kernel; for all machines in `train`"),
         ({"X": X[:0], "y": []}, "X must have at least one row of each class"),
         ({"y": np.ones(40)}, r"y must hold both classes, -1 and \+1"),
         ({"y": -np.ones(40)}, r"y must hold both classes, -1 and \+1"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..clock import Halt, undisturbed, watching
 from ..kernels.loss import RowData
 from ..models.base import Smoothing
 from ..problems.certificate import DualPoint
@@ -15,12 +16,13 @@ from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
 from ..problems.labels import bias_range, radius_of
 from ..problems.linear import LinearProblem
-from ..problems.rounding import TINY, growth, norm_above
+from ..problems.rounding import TINY, growth, norm_above, up
+from ..problems.settling_kernel import SettledKernel
 from ..problems.shard import Shard
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import CUT_SHORT, PAPERS, Settings
 from ..solvers import newton
-from ..solvers.run import Run, proves, relative_gap
+from ..solvers.run import COLUMNS, Run, proves, relative_gap
 from .solution import Solution
 
 MOST_AGAIN = 3  # times that a run goes on when its tolerance is not met in exact arithmetic
@@ -32,10 +34,14 @@ SMALL = (1e-4, 1e-8)  # shares of the largest coefficient, below which coefficie
 
 
 @contextmanager
-def until_interrupted(run: Run) -> Iterator[None]:
-    """Ctrl-C ends what is inside; the run keeps what was found."""
+def until_interrupted(run: Run, left: Callable[[], float] | None = None) -> Iterator[None]:
+    """Ctrl-C ends what is inside, and so does the end of the time that is left to the run; the run
+    keeps what was found."""
     try:
-        yield
+        with watching(run.remaining if left is None else left):
+            yield
+    except Halt as halt:
+        run.status = halt.status
     except KeyboardInterrupt:
         run.status = "interrupted"
 
@@ -83,13 +89,14 @@ class Ending:
 
 
 def conclude(run: Run, settle: Callable[[], dict[str, Any]]) -> Solution:
-    """The solution of a run: `settle` evaluates its best point afresh, and once more if Ctrl-C
-    comes only then."""
-    try:
-        found = settle()
-    except KeyboardInterrupt:
-        run.status = "interrupted"
-        found = settle()
+    """The solution of a run: `settle` evaluates its best point afresh, and once more if Ctrl-C or
+    the end of its time comes only then: what is known is then settled in less time."""
+    found = None
+    if run.status not in CUT_SHORT:
+        with until_interrupted(run):
+            found = settle()
+    if found is None:
+        found = _settle_undisturbed(run, settle)
     return Solution(
         objective=float(run.objective),
         dual_objective=float(run.dual),
@@ -104,6 +111,40 @@ def conclude(run: Run, settle: Callable[[], dict[str, Any]]) -> Solution:
         history=run.history(),
         **found,
     )
+
+
+def untrained(c: np.ndarray, settings: Settings, status: str) -> Solution:
+    """The kernel machine that is zero everywhere, of a fit that there was no time to begin."""
+    zero, costs = np.zeros(len(c)), up(float(c.sum()) * (1.0 + growth(len(c))))
+    row = (0, np.nan, np.nan, costs, 0.0, 1.0, 0.0, 0.0)
+    history = {name: np.array([value]) for name, value in zip(COLUMNS, row, strict=True)}
+    return Solution(
+        w=None,
+        beta=zero,
+        b=0.0,
+        objective=costs,
+        dual_objective=0.0,
+        alpha=zero.copy(),
+        gap=1.0,
+        certified=proves(1.0, settings.tol),
+        n_iter=0,
+        status="converged" if proves(1.0, settings.tol) else status,
+        solver=settings.solver,
+        why="there was no time to begin",
+        model=settings.model,
+        margins=zero.copy(),
+        history=history,
+    )
+
+
+def _settle_undisturbed(run: Run, settle: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What `settle` finds, once more where Ctrl-C comes in the middle of it."""
+    with undisturbed():
+        try:
+            return settle()
+        except KeyboardInterrupt:
+            run.status = "interrupted"
+            return settle()
 
 
 def with_objective(found: Solution, settings: Settings, objective: float) -> Solution:
@@ -238,12 +279,49 @@ def settle_kernel(run: Run) -> dict[str, Any]:
     """β, b and the margins of the best point, with its values as they are in exact arithmetic."""
     problem = run.problem  # which may be a finer one by now
     assert isinstance(problem, KernelProblem)
+    if run.status in ("time_limit", "interrupted") and _is_known(run.best):
+        return _settle_at_once(problem, run)
     beta, b = (problem.beta, 0.0) if run.best is None else problem.split(run.best.point)
     if run.alpha is None or not np.array_equal(beta, problem.beta):
         problem.place(beta)
         run.certify(problem.current())
     goes_on = run.engine == "coordinate" and problem.rows.finer is not None  # if not certified
     return _settle_at(problem, np.append(beta, b), run, lift=not goes_on)
+
+
+def _is_known(at: Evaluation | None) -> bool:
+    """Whether a point can be settled from sums that are known, of so many terms."""
+    return at is not None and at.known is not None and at.known.reach < np.inf
+
+
+def _settle_at_once(problem: KernelProblem, run: Run) -> dict[str, Any]:
+    """The best point of a run that was cut short and the better of its bound and that of the
+    latest, without any more rows of K."""
+    assert run.best is not None
+    found, b = problem.settle_known(run.best), float(run.best.point[-1])
+    bound = found.dual
+    if run.latest is not None and run.latest is not run.best and _is_known(run.latest):
+        bound = max(bound, problem.settle_known(run.latest).dual, key=lambda dual: dual.value)
+    run.settle(found.objective, bound)
+    _require_zero(run, np.zeros(problem.n_rows))
+    costs = up(float(problem.c.sum()) * (1.0 + growth(problem.n_rows)))
+    if not run.objective <= costs and run.settings.returned == "best":
+        zero = np.zeros(problem.n_rows)
+        found, b = found._replace(beta=zero, f=zero, off=zero), 0.0
+        run.settle(costs, DualPoint(run.dual, run.alpha))
+    return _solution_at(problem, run, found, b)
+
+
+def _solution_at(
+    problem: KernelProblem, run: Run, found: SettledKernel, b: float
+) -> dict[str, Any]:
+    """What a solution consists of at a point whose values are settled."""
+    b_range = None
+    if problem.bias:
+        off = found.off + radius_of(run.objective, run.dual) * problem.rows.entries.roots
+        b_range = bias_range(problem.y, problem.c, found.f, off, problem.loss)
+    beta = found.beta.copy()
+    return {"w": None, "beta": beta, "b": b, "margins": found.f + b, "bias_range": b_range}
 
 
 def settle_smoothed(smooth: SmoothedKernel, run: Run) -> dict[str, Any]:
@@ -291,12 +369,7 @@ def _settle_at(
         if settled.objective < run.objective:
             found, b = settled, float(other[-1])
             run.settle(found.objective, DualPoint(run.dual, run.alpha))
-    b_range = None
-    if problem.bias:
-        off = found.off + radius_of(run.objective, run.dual) * problem.rows.entries.roots
-        b_range = bias_range(problem.y, problem.c, found.f, off, problem.loss)
-    beta = found.beta.copy()
-    return {"w": None, "beta": beta, "b": b, "margins": found.f + b, "bias_range": b_range}
+    return _solution_at(problem, run, found, b)
 
 
 def sparsest_kernel(problem: KernelProblem, beta: np.ndarray, b: float, run: Run) -> np.ndarray:

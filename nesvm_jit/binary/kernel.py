@@ -6,6 +6,9 @@ from functools import partial
 
 import numpy as np
 
+from ..checkpoint.checkpoint import Slot
+from ..checkpoint.kernel_states import KernelSaving
+from ..clock import Clock, Halt, must_end, watching
 from ..errors import InputError
 from ..kernels import gram
 from ..kernels.loss import HINGE, SQUARE
@@ -22,8 +25,10 @@ from ..solvers import gradient
 from ..solvers.coarse import newton_in_levels, pairwise_in_levels, run_in_pairs
 from ..solvers.driver import always, drive, now_and_then
 from ..solvers.least_squares import least_squares
+from ..solvers.pairwise import begin
+from ..solvers.rescue import before_rescue, is_trained, rescue
 from ..solvers.run import Run
-from .finish import Ending, conclude, settle_kernel, settle_smoothed, until_interrupted
+from .finish import Ending, conclude, settle_kernel, settle_smoothed, until_interrupted, untrained
 from .kernel_matrix import (
     INDEFINITE,
     NOT_SEMIDEFINITE,
@@ -44,11 +49,14 @@ def solve_kernel(
     settings: Settings,
     rows: KernelRows | None = None,
     alpha0: np.ndarray | None = None,
+    slot: Slot | None = None,
 ) -> Solution:
     """A `Solution` with β in place of w; the rows of the kernel matrix may be there already, and
-    pairwise steps may start from a dual point."""
+    pairwise steps may start from a dual point, and save their state or take up one that was."""
+    if must_end() or settings.time_limit == 0.0:
+        return untrained(c, settings, must_end() or "time_limit")
     if settings.model not in HALF_SQUARE:
-        return _solve_on_columns(X, y, c, settings, rows)
+        return _solve_on_columns(X, y, c, settings, rows, slot)
     model = MODELS[settings.model]()
     loss = model.loss
     rows = rows or kernel_rows(X, settings)
@@ -59,9 +67,11 @@ def solve_kernel(
         run.why = f"the engine of {settings.model} with a kernel"
     ending = Ending(run, partial(settle_kernel, run))
     settle = ending.settle
-    with until_interrupted(run):
+    saving = None if slot is None else KernelSaving(slot, problem)
+    left = partial(before_rescue, run) if loss == HINGE else None
+    with until_interrupted(run, left):
         if run.engine == "coordinate":
-            _run_pairwise(problem, ending, alpha0)
+            _run_pairwise(problem, ending, alpha0, saving)
         elif run.engine == "newton" and loss == SQUARE:
             with np.errstate(all="ignore"):  # what is no number ends the run uncertified
                 drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
@@ -69,30 +79,55 @@ def solve_kernel(
             smooth = SmoothedKernel(problem, model)
             settle = partial(settle_smoothed, smooth, run)
             _run_smoothed(smooth, run)
+    if run.status == "time_limit" and loss == HINGE and not is_trained(run):
+        with until_interrupted(run):
+            settle = ending.settle
+            rescue(problem, run, np.random.default_rng(settings.seed))
     found = conclude(run, settle)
     if run.dual > run.objective + INDEFINITE * abs(run.objective):
         raise InputError(NOT_SEMIDEFINITE)
     return found
 
 
-def _run_pairwise(problem: KernelProblem, ending: Ending, alpha0: np.ndarray | None) -> None:
-    """Pairwise steps; on finer rows where the rounding of K alone keeps the gap open."""
+def saves_its_state(settings: Settings) -> bool:
+    """Whether a fit with these settings can be saved before it ends."""
+    if settings.kernel == "linear" or settings.model not in HALF_SQUARE:
+        return True
+    return settings.model == "csvm" and settings.solver in ("auto", "coordinate")
+
+
+def _run_pairwise(
+    problem: KernelProblem,
+    ending: Ending,
+    alpha0: np.ndarray | None,
+    saving: KernelSaving | None,
+) -> None:
+    """Pairwise steps, from a state that was saved if there is one; on finer rows where the rounding
+    of K alone keeps the gap open."""
     run = ending.run
-    if alpha0 is None:
-        pairwise_in_levels(problem, run, np.random.default_rng(run.settings.seed))
+    state = None if saving is None else saving.take_up(run)
+    if run.problem is not problem:  # the run had come to the finer rows
+        assert state is not None
+        run_in_pairs(run.problem, state, run, saving)
+        return
+    if state is not None:
+        run_in_pairs(problem, state, run, saving)
+    elif alpha0 is None:
+        rng = np.random.default_rng(run.settings.seed)
+        pairwise_in_levels(problem, run, rng, saving=saving)
     else:
-        run_in_pairs(problem, alpha0, run)
+        run_in_pairs(problem, begin(problem, alpha0), run, saving)
     if problem.rows.finer is None:
-        ending.go_on(lambda: run_in_pairs(problem, problem.beta * problem.y, run))
+        ending.go_on(lambda: run_in_pairs(problem, begin(problem, problem.beta * problem.y), run))
         return
     if run.status == "converged" and not ending.holds():
         run.status = ""
     if not run.done:
         ending.forget()
         beta = problem.beta
-        finer = KernelProblem(problem.rows.fine(), problem.y, problem.c, problem.bias)
-        run.begin_again(finer)
-        run_in_pairs(finer, beta * problem.y, run)
+        finer = problem.on_finer_rows()
+        with run.going_on(finer):
+            run_in_pairs(finer, begin(finer, beta * problem.y), run, saving)
 
 
 def _run_smoothed(smooth: SmoothedKernel, run: Run) -> None:
@@ -101,7 +136,7 @@ def _run_smoothed(smooth: SmoothedKernel, run: Run) -> None:
         newton_in_levels(smooth, run, np.random.default_rng(run.settings.seed))
         if not run.done:  # K may be so nearly singular that only pairs of coordinates go on
             run.hand_over(smooth.kernel)
-            run_in_pairs(smooth.kernel, run.alpha, run)
+            run_in_pairs(smooth.kernel, begin(smooth.kernel, run.alpha), run)
     else:
         run.problem, zero = smooth, np.zeros(smooth.n_variables)
         state = gradient.begin(smooth, run, zero, zero)
@@ -109,7 +144,12 @@ def _run_smoothed(smooth: SmoothedKernel, run: Run) -> None:
 
 
 def _solve_on_columns(
-    X: Matrix, y: np.ndarray, c: np.ndarray, settings: Settings, rows: KernelRows | None
+    X: Matrix,
+    y: np.ndarray,
+    c: np.ndarray,
+    settings: Settings,
+    rows: KernelRows | None,
+    slot: Slot | None,
 ) -> Solution:
     """R(β) as penalty: the linear machine whose features are the columns of K."""
     entries = None  # of a matrix that is the problem itself
@@ -126,7 +166,13 @@ def _solve_on_columns(
                 f"for its {n} rows, got a budget of {budget / 2**20:.3g} MB"
             )
         spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
-        K = gram(narrow, None, settings.kernel, spec.gamma, settings.coef0, settings.degree)
+        kernel = (settings.kernel, spec.gamma, settings.coef0, settings.degree)
+        end = Clock(settings.time_limit)
+        try:
+            with watching(lambda: np.inf if end.limit is None else end.limit - end.now()):
+                K = gram(narrow, None, *kernel)
+        except Halt as halt:
+            return untrained(c, settings, halt.status)
         entries = entries_of(narrow, spec, np.float64)
     used = np.flatnonzero(c)  # a row without weight is no feature either
     K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
@@ -134,7 +180,7 @@ def _solve_on_columns(
     if entries is not None and entries.epsilon > 0.0:
         columns = Columns(entries, entries.roots[used])
     settings = settings.derive(kernel="linear")
-    found = solve_rows(as_matrix(K), y, c, settings, Start(), columns)
+    found = solve_rows(as_matrix(K), y, c, settings, Start(slot=slot), columns)
     beta = np.zeros(len(c))
     beta[used] = found.w
     return replace(found, w=None, beta=beta)

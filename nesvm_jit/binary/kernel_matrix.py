@@ -12,7 +12,7 @@ import numpy as np
 from ..errors import InputError
 from ..jit import get_threads, memory_bytes
 from ..kernels import row_norms
-from ..kernels.gram import POLY, RBF, Spec, centre_of, reach_of
+from ..kernels.gram import POLY, RBF, Spec, centre_of, reach_of, tiling
 from ..kernels.public import as_spec, gram
 from ..matrix.checks import as_number, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
@@ -101,10 +101,11 @@ def precision(
     """float32 for kernel values whose rounding is far below the tolerance, else float64, and the
     error of an entry. P feels it C times as much as it feels the losses."""
     reach = reach_of(X, spec, centre_of(X, spec))
+    slower = tiling(X, np.float32, reach)[0] != tiling(X, np.float64, reach)[0]  # sums of squares
     errors = {dtype: entry_error(X, spec, dtype, reach) for dtype in (np.float32, np.float64)}
     in_pairs = settings.model == "csvm" and settings.solver in ("auto", "coordinate")
     small = errors[np.float32] * max(1.0, settings.C) <= rounding * settings.tol
-    dtype = np.float32 if spec.kind == RBF and in_pairs and small else np.float64
+    dtype = np.float32 if spec.kind == RBF and in_pairs and small and not slower else np.float64
     return dtype, errors[dtype]
 
 

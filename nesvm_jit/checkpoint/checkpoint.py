@@ -10,13 +10,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-from ..clock import Clock
+from ..clock import GRACE, Clock
 from ..errors import FormatError, InputError, NesvmError
 from ..files.text import display_name
 from ..settings import Settings
 from .fingerprint import settings_fingerprint, short_name
 from .form import Form, MismatchError, anything, duration, fields, plain, table
 from .snapshot import copy_facts, read_snapshot, require_replaceable, write_snapshot
+
+LONG = 0.5 * GRACE  # seconds of a round that may not come to its end after a signal
 
 CHECKPOINT = fields(
     fingerprint=fields(rest=plain),
@@ -82,6 +84,10 @@ class Checkpoint:
     def empty(self) -> bool:
         """Whether there is nothing to go on from."""
         return not self._done and not self._slots
+
+    def counts(self) -> dict[str, int]:
+        """How many fits are done and begun."""
+        return {"done": len(self._done), "begun": len(self._slots)}
 
     def done(self, name: object, form: Form = anything) -> Any:
         """What a fit ended with, which must have this form; None if it has not ended."""
@@ -165,16 +171,20 @@ class Slot:
         self._checkpoint, self._name, self._every = checkpoint, name, every
         self.began = began  # seconds on the clock of the whole run
         self.state = state  # to go on from
-        self._next = time.perf_counter() + every
+        self._asked = time.perf_counter()  # when it was last asked whether it is time to save
+        self._next = self._asked + every
 
     def require_form(self, form: Callable[[Any], Any], found: Any) -> Any:
         """What `form` makes of what was saved, which it may refuse."""
         return self._checkpoint.require_form(form, found)
 
     def due(self) -> bool:
-        """Whether it is time to save."""
+        """Whether it is time to save; always after a long round, since a signal ends the next one
+        in the middle."""
         now = time.perf_counter()
-        return now >= self._next or now >= self._checkpoint.next
+        long = now - self._asked >= LONG
+        self._asked = now
+        return long or now >= self._next or now >= self._checkpoint.next
 
     def put(self, state: dict[str, Any]) -> None:
         """Save a state."""

@@ -128,6 +128,24 @@ def row_numbers(n: int) -> Form:
     return check
 
 
+def whole_numbers(value: Any) -> None:
+    """A vector of whole numbers."""
+    if not isinstance(value, np.ndarray) or value.dtype != np.int64 or value.ndim != 1:
+        raise MismatchError("a column of whole numbers is required")
+
+
+def rows_of(n: int) -> Form:
+    """Different numbers of rows, of n."""
+
+    def check(value: Any) -> None:
+        whole_numbers(value)
+        inside = ((value >= 0) & (value < n)).all()
+        if not inside or len(np.unique(value)) != len(value):
+            raise MismatchError(f"different numbers of rows below {n} are required")
+
+    return check
+
+
 def one_random_state(value: Any) -> None:
     """The state of the random numbers of compiled loops."""
     if not isinstance(value, np.ndarray) or value.dtype != np.uint64 or value.shape != (1,):

@@ -116,6 +116,7 @@ def linear_state(problem: LinearProblem) -> Form:
         *(floats(v), smoothing, number, either(floats(0), floats(v)), number),
         sequence(number, number, either(floats(0), floats(p))),
         *(number, rows, rows, centre, rows, optional(floats(n)), optional(anything), number),
+        optional(one_of()),  # sums that only kernel machines know
     )
     run = fields(
         seconds=duration,

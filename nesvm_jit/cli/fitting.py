@@ -1,6 +1,7 @@
 """What `train` and `path` share: their request, the data, the clock; and how training ends."""
 
 import contextlib
+import os
 import sys
 import time
 import warnings
@@ -10,11 +11,13 @@ from typing import Any, NoReturn
 
 import click
 
+from ..activity import doing
 from ..endings import Outcome, outcomes_of
 from ..errors import NotCertifiedWarning
 from ..settings import CUT_SHORT
 from ..signals import deferred, exit_status
 from . import checkpoints, options, outputs, words
+from .progress import Progress
 
 NOT_CERTIFIED = 3  # exit status
 
@@ -68,12 +71,15 @@ class Clock:
 def read(asked: Request, features: int | None, in_memory: list[str]) -> tuple[Any, Any]:
     """Rows and labels of the first file, with a hint where they are badly scaled; an on-disk
     matrix without labels where rows stay on disk. `in_memory` are options that then are refused."""
+    from ..files.text import display_name
     from ..files.training import read_training
     from ..machine.estimate import MANY, estimate_training
     from ..machine.facts import uneven_features
 
     kernel = asked.settings["kernel"]
-    X, y = read_training(asked.data[0], kernel, features, asked.float32, asked.stream)
+    said = f"reading {os.path.basename(display_name(asked.data[0]))}"
+    with Progress(None, not asked.silent), doing(said):
+        X, y = read_training(asked.data[0], kernel, features, asked.float32, asked.stream)
     if y is None and in_memory:
         refuse_rows_elsewhere(in_memory[0])
     if not asked.silent and y is not None:

@@ -9,11 +9,15 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .. import activity
 from ..signals import watched
+from .words import going_on
 
 EVERY = 0.1  # seconds between two refreshes
 LATER = 0.5  # seconds before the first: most fits are over by then
+TICK = 0.5  # seconds after which a line is shown again, with the time of now
 WAITING = 2.0  # seconds without a row, after which a fit says why
+PREPARING = "preparing; the first run of its kind compiles, later ones do not"
 ENDING = "ending with the best model found; Ctrl-C again to give it up"
 
 Row = dict[str, Any]
@@ -31,25 +35,28 @@ class Progress:
 
     def __init__(self, line: Line | None, wanted: bool, ending: str | None = None) -> None:
         self._line, self._ending = line, ending
+        self._wanted = wanted
         self._shown = wanted and sys.stderr.isatty()
         self._started = time.perf_counter()
         self._next = self._started + LATER
         self._first: Row | None = None
+        self._row: Row | None = None  # the latest, and what its clock has counted from
+        self._since = self._started
         self._width = 0
         self._lock = threading.RLock()
         self._asked = False
         self._watching = watched(self._interrupt, self._shown)
-        self._timer = threading.Timer(WAITING, self._explain)
-        self._timer.daemon = True
+        self._over = threading.Event()
+        self._ticker = threading.Thread(target=self._tick_on, daemon=True)
 
     def __enter__(self) -> "Progress":
         self._watching.__enter__()
-        if self._shown and self._ending:
-            self._timer.start()
+        if self._shown:
+            self._ticker.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
+        self._over.set()
         self._watching.__exit__(None, None, None)
         with self._lock:
             if self._width:
@@ -60,13 +67,49 @@ class Progress:
         """Show a row; true when Ctrl-C asks the fit to end."""
         if self._asked and not self._ending:
             raise KeyboardInterrupt
-        self._timer.cancel()
-        self._first = self._first or row
+        if self._first is None:
+            self._first = row
+            if self._wanted and "resumed" in row:
+                self._say(going_on(row["resumed"]))
         now = time.perf_counter()
-        if self._shown and self._line and now >= self._next and not self._asked:
-            self._next = now + EVERY
-            self._show(self._line(row, self._first, now - self._started))
+        self._row, self._since = row, now - row["elapsed"] if "elapsed" in row else self._started
+        if now >= self._next:
+            self._refresh(now)
         return self._asked
+
+    def _refresh(self, now: float) -> None:
+        text = "" if not self._shown or self._asked else self._text(now)
+        if text:
+            self._next = now + EVERY
+            self._show(text)
+
+    def _text(self, now: float) -> str:
+        """What is done now: that which takes long and counts no rounds, or the latest row."""
+        doing = activity.current()
+        if doing:
+            return f"{doing}  {now - self._since:.1f} s"
+        if self._row is not None and self._first is not None:
+            return self._line(self._row, self._first, now - self._since) if self._line else ""
+        if self._ending and now - self._started >= WAITING:
+            return f"{PREPARING}  {now - self._started:.1f} s"
+        return ""
+
+    def _tick_on(self) -> None:
+        while not self._over.wait(TICK):
+            self._tick()
+
+    def _tick(self) -> None:
+        """Show what has not been shown anew for a while."""
+        now = time.perf_counter()
+        if now >= self._next + TICK - EVERY:
+            self._refresh(now)
+
+    def _say(self, line: str) -> None:
+        """A line that stays."""
+        with self._lock, contextlib.suppress(OSError):
+            wiped = "\r" + " " * self._width + "\r" if self._width else ""
+            print(f"{wiped}nesvm-jit: {line}", file=sys.stderr, flush=True)
+            self._width = 0
 
     def _show(self, line: str) -> None:
         with self._lock:
@@ -82,10 +125,6 @@ class Progress:
             print("\r" + line, end="", file=sys.stderr, flush=True)
         except OSError:  # the terminal is gone, what runs goes on
             self._shown = False
-
-    def _explain(self) -> None:
-        if not self._asked:
-            self._show("preparing; the first run of its kind compiles, later ones start at once")
 
     def _interrupt(self) -> None:
         self._asked = True

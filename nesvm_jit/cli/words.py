@@ -16,6 +16,8 @@ Facts = dict[str, Any]
 # What the command line calls the settings.
 OPTION_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMES} | {"C": "--cost"}
 
+WIDTH = 79  # columns of a line of progress, at most
+
 # ---------------------------------------------------------------- before and during the work
 
 
@@ -44,27 +46,46 @@ def duration(seconds: float) -> str:
 
 
 def fit_line(row: Facts, first: Facts, seconds: float, *, tol: float) -> str:
-    """Progress of a fit."""
+    """Progress of a fit: P and the gap of the problem itself, or what prepares it on a part of its
+    rows; the distance to the tolerance if there is room for it."""
     several = row.get("problems", 1) > 1
     which = f"problem {row['problem'] + 1}/{row['problems']}  " if several else ""
+    if "warm_up" in row:
+        return f"{which}{_warm_up(row)}  round {row['round']}  {seconds:.1f} s"
+    line = f"{which}round {row['round']}  objective {row['objective']:.6g}  gap {row['gap']:.2e}"
     known = tol > 0 and math.isfinite(row["gap"])
     away = f" ({row['gap'] / tol:.3g} x tolerance)" if known else ""
-    return (
-        f"{which}round {row['round']}  objective {row['objective']:.6g}  "
-        f"gap {row['gap']:.2e}{away}  {seconds:.1f} s"
-    )
+    time = f"  {seconds:.1f} s"
+    return f"{line}{away}{time}" if len(line + away + time) <= WIDTH else f"{line}{time}"
+
+
+def _warm_up(row: Facts) -> str:
+    return f"warm-up on {_spaced(row['warm_up'])} of {_spaced(row['rows'])} rows"
+
+
+def _spaced(count: int) -> str:
+    """A whole number, its digits in groups of three."""
+    return f"{count:,}".replace(",", " ")
+
+
+def going_on(resumed: Facts) -> str:
+    """What a run that is resumed goes on from."""
+    line = f"going on after {resumed['seconds']:.1f} s"
+    done, begun = resumed["done"], resumed["begun"]
+    return f"{line}, {done} problems solved, {begun} begun" if done else line
 
 
 def path_line(row: Facts, first: Facts, seconds: float) -> str:
     """Progress of a path: the sub-problems solved, then the machine trained on all rows."""
     if "done" not in row:
-        return f"training on all rows  gap {row['gap']:.2e}  {seconds:.1f} s"
+        what = _warm_up(row) if "warm_up" in row else f"gap {row['gap']:.2e}"
+        return f"training on all rows  {what}  {seconds:.1f} s"
+    line = f"{row['done']}/{row['total']} problems solved  now C = {row['C']:g}"
+    time = f"  {seconds:.1f} s"
     best = ""
     if "best_score" in row:
         best = f"  best so far {row['best_score']:.4f} at C = {row['best_C']:g}"
-    return (
-        f"{row['done']}/{row['total']} problems solved  now C = {row['C']:g}{best}  {seconds:.1f} s"
-    )
+    return f"{line}{best}{time}" if len(line + best + time) <= WIDTH else f"{line}{time}"
 
 
 def reading_line(row: Facts, first: Facts, seconds: float) -> str:

@@ -23,6 +23,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from .. import activity
 from .trusted import Folder, Lock, hold
 
 PACKAGE = Path(__file__).parents[1]
@@ -237,6 +238,9 @@ class CodeCache:
             found = self._load(name, target_context)
             if found is not None:
                 self._release(name)
+        if found is None:
+            loop = str(self._name).rpartition(".")[2].strip("_")
+            activity.begin(threading.get_ident(), f"compiling {loop}")
         return found
 
     def _claim(self, name: str) -> bool:
@@ -269,6 +273,7 @@ class CodeCache:
         return None
 
     def save_overload(self, sig: Any, cres: Any) -> None:
+        activity.end(threading.get_ident())
         folder = cache_folders()[0]
         if folder is None or cres.library.has_dynamic_globals:
             self._release(self._file(sig, cres.codegen))

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..clock import pieces
 from ..errors import InputError
 from ..jit import helper, kernel, overload, takes
 from ..matrix.matrix import Csr, row_dot, row_load, shape
@@ -328,7 +329,8 @@ def kernel_between(name: str, X, columns: Columns, dtype=np.float64) -> np.ndarr
     reach = reach if symmetric else max(reach, reach_of(X, spec, centre))
     how, size = tiling(Z, dtype, reach)
     tiles, K = tile_starts(n, m, size, symmetric), np.empty((n, m), dtype)
-    _gram(X, Z, centre, (xx, squares), spec, tiles, size, how, symmetric, K)
+    for some in pieces(len(tiles)):
+        _gram(X, Z, centre, (xx, squares), spec, tiles[some], size, how, symmetric, K)
     return K
 
 

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..clock import pieces
 from ..jit import (
     SUM_CELLS,
     by_layout,
@@ -117,7 +118,9 @@ def _add_panels(X, d, memory):
         rows = active[first : first + at_once]
         _load_panel(chunk_count(-(-len(rows) // LOADED), 4 * len(rows) * p), X, rows, d, panel)
         n_tiles = -(-len(rows) // SEGMENT) * len(corners)
-        _multiply_tiles(n_tiles, panel, len(rows), tiles, p, partials)
+        for some in pieces(n_tiles):
+            part = tiles[:n_tiles][some]
+            _multiply_tiles(len(part), panel, len(rows), part, p, partials)
 
 
 # ---------------------------------------------------------------- all of them

@@ -201,7 +201,11 @@ def _certificate(classes: np.ndarray, f: Found) -> dict[str, Any]:
     s = f.solution
     sides = [float(classes[f.problem.i])]
     sides += [] if f.problem.j is None else [float(classes[f.problem.j])]
-    known = {} if s.bias_range is None else {"bias_range": [float(v) for v in s.bias_range]}
+    known: dict[str, Any] = {}
+    if s.bias_range is not None:
+        known["bias_range"] = [float(v) for v in s.bias_range]
+    if s.status in CUT_SHORT and not np.any(s.beta if s.w is None else s.w):
+        known["trained"] = False  # zero everywhere: no better than none
     return {
         "classes": sides,
         "n_samples": len(s.alpha),

@@ -16,7 +16,7 @@ from .jobs import Job, make_job
 from .machine import Machine
 from .multiclass import choose
 from .parallel import run_chains
-from .session import Session
+from .session import MATRIX_SHARE, Session
 from .validation import Fold, Split, Validation, group_folds, make_split
 from .warm import check_warm, warm_starts
 
@@ -82,7 +82,7 @@ def _run(job: Job, splits: list[Split], session: Session, warm: Machine | None) 
     if job.settings.approx is not None:
         _, job = job.approximate()
     elif job.settings.kernel != "linear":
-        job = job.share_matrix()
+        job = session.within(MATRIX_SHARE, job.share_matrix) or job
 
     def limit(number: int, fold: int, i: int) -> Settings:
         return session.limit(job.settings, fold=fold, problem=number, problems=len(job.problems))

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from ..activity import doing
 from ..binary.kernel_matrix import SharedMatrix, gamma_of, kernel_rows, shared_matrix
 from ..binary.nystroem import Landmarks, nystroem
 from ..errors import InputError
@@ -103,11 +104,13 @@ class Job:
         in_pairs = self.problems[0].rows is not None and self.settings.kernel != "precomputed"
         by_class = [np.flatnonzero(self.y == label) for label in self.classes]
         order = np.concatenate(by_class) if in_pairs else None
-        return replace(self, shared=shared_matrix(self.X, self.settings, order))
+        with doing(f"kernel matrix of {len(self.y)} rows"):
+            return replace(self, shared=shared_matrix(self.X, self.settings, order))
 
     def approximate(self) -> tuple[Landmarks, "Job"]:
         """Landmarks, and the linear job on their features."""
-        marks, features = nystroem(self.X, self.settings)
+        with doing("features of landmarks"):
+            marks, features = nystroem(self.X, self.settings)
         plain = self.settings.derive(kernel="linear", approx=None, landmarks=None, gamma=None)
         return marks, replace(self, X=features, settings=plain)
 

@@ -6,6 +6,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextvars import copy_context
 from typing import TypeVar
 
+from ..clock import watching
 from ..jit import get_threads, one_blas_thread, serial_kernels
 
 Result = TypeVar("Result")
@@ -21,13 +22,14 @@ def run_all(
     """
     workers = min(get_threads(), len(tasks))
     if tiny:
-        with serial_kernels():
+        with serial_kernels(), watching(asked=stop.is_set):
             return [task() for task in tasks]
     if workers <= 1 or small:
-        return [task() for task in tasks]
+        with watching(asked=stop.is_set):
+            return [task() for task in tasks]
 
     def run_alone(task: Callable[[], Result]) -> Result:
-        with serial_kernels():
+        with serial_kernels(), watching(asked=stop.is_set):
             return task()
 
     # held here: OpenBLAS ignores a cap that a thread other than the main one asks for

@@ -1,11 +1,12 @@
 """One call of the library that makes several fits: its clock, its checkpoint, and its end."""
 
+import math
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..binary.solution import Solution
 from ..checkpoint.checkpoint import Checkpoint, Slot, open_checkpoint
@@ -24,8 +25,11 @@ from ..checkpoint.form import (
     text,
     whole,
 )
-from ..clock import Clock
+from ..clock import Clock, Halt, watching
 from ..settings import CUT_SHORT, STATUSES, Settings
+
+Made = TypeVar("Made")
+MATRIX_SHARE = 0.25  # share of the time that a kernel matrix for all fits may take
 
 
 class Solved(NamedTuple):
@@ -47,18 +51,42 @@ class Session:
         self.clock = Clock(settings.time_limit) if clock is None else clock
         self.stop = threading.Event()
         self.checkpoint: Checkpoint | None = None
+        self.resumed: dict[str, Any] | None = None  # what this call goes on from
         self._callback = settings.callback
 
-    def limit(self, settings: Settings, began: float | None = None, **where: Any) -> Settings:
-        """Settings of a fit that begins now, or that began then: it has what is left of the time,
-        and the callback is told which fit it is."""
+    def limit(
+        self,
+        settings: Settings,
+        began: float | None = None,
+        fits: float = 1.0,
+        **where: Any,
+    ) -> Settings:
+        """Settings of a fit that begins now, or that began then: it has its share of the time that
+        is left for so many fits, and the callback is told which fit it is, the seconds of the whole
+        call (`elapsed`), and what it has gone on from, if it has (`resumed`)."""
 
         def callback(row: dict[str, Any]) -> bool:
-            if self._callback is not None and self._callback({**row, **where}):
+            told = {**row, **where, "elapsed": self.clock.now()}
+            if self.resumed is not None:
+                told["resumed"] = self.resumed
+            if self._callback is not None and self._callback(told):
                 self.stop.set()
             return self.stop.is_set()
 
-        return settings.derive(time_limit=self.clock.left(began), callback=callback)
+        return settings.derive(time_limit=self.clock.share(fits, began), callback=callback)
+
+    def within(self, share: float, make: Callable[[], Made]) -> Made | None:
+        """What `make` makes in a share of the time that is left, what fits could also do without;
+        None where that is not enough, or where the call is asked to end."""
+        left = self.clock.left()
+        end = math.inf if left is None else self.clock.now() + share * left
+        try:
+            with watching(lambda: end - self.clock.now(), self.stop.is_set):
+                return make()
+        except Halt as halt:
+            if halt.status == "interrupted":
+                self.stop.set()
+            return None
 
     @contextmanager
     def saved(
@@ -66,6 +94,8 @@ class Session:
     ) -> Iterator[None]:
         """Save fits where the settings ask for a checkpoint; `data` gives their fingerprint."""
         with open_checkpoint(settings, data, self.clock, **facts) as self.checkpoint:
+            if self.checkpoint is not None and settings.resume:
+                self.resumed = {"seconds": self.clock.now(), **self.checkpoint.counts()}
             yield
 
     def recall_or_solve(
@@ -106,7 +136,8 @@ class Session:
         """Sub-problems one after the other, each from the checkpoint or solved."""
 
         def solve_one(number: int, began: float, slot: Slot | None) -> Solution:
-            limited = self.limit(settings, began, problem=number, problems=count)
+            where = {"problem": number, "problems": count}
+            limited = self.limit(settings, began, count - number, **where)
             return solve(number, limited, slot)
 
         return [

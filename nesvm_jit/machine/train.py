@@ -26,7 +26,7 @@ from .folds import fit_folds, stratified_folds
 from .jobs import Job, Posed, make_job
 from .machine import Machine
 from .parallel import run_all
-from .session import Session
+from .session import MATRIX_SHARE, Session
 from .streamed import train_streamed
 from .warm import check_warm, warm_arrays, warm_starts
 
@@ -107,7 +107,7 @@ def train(
         if checked.approx is not None:
             marks, posed = job.approximate()
         elif _shares_matrix(job, probability):
-            posed = job.share_matrix()
+            posed = session.within(MATRIX_SHARE, job.share_matrix) or job
         starts = warm_starts(warm, job)
         training = Training(posed, c, starts, session, bool(probability), _share_mb(posed))
         tasks = [partial(training.solve, number) for number in range(len(job.problems))]
@@ -169,10 +169,15 @@ class Training:
         solution, sigmoid, seconds = self.session.recall_or_solve(number, solve, calibrate, shape)
         return Found(problem, solution, c, seconds, sigmoid)
 
-    def _limit(self, number: int, began: float | None = None) -> Settings:
-        """The settings of a sub-problem, which shares the memory with those that run beside it."""
-        settings, count = self.job.settings, len(self.job.problems)
-        limited = self.session.limit(settings, began, problem=number, problems=count)
+    def _limit(self, number: int, began: float | None = None, done: int = 0) -> Settings:
+        """The settings of a fit of a sub-problem, which shares the memory with those that run
+        beside it, and the time with all that are left; so many of this sub-problem are done."""
+        count, settings = len(self.job.problems), self.job.settings
+        where = {"problem": number, "problems": count}
+        # problems are begun in their order, so many at a time
+        workers = 1 if self.job.small else min(get_threads(), count)
+        fits = (count - number) * (1 + CALIBRATION_FOLDS * self.probability) - done
+        limited = self.session.limit(settings, began, fits / workers, **where)
         return limited.derive(cache_mb=self.cache_mb)
 
     def _calibrate(
@@ -186,7 +191,11 @@ class Training:
         outside = {k: np.where(folds == k, 0.0, c) for k in range(n_folds)}
         start = Start(solution.w, solution.b, alpha0=solution.alpha)
         scores = np.zeros(len(sign))
-        for fit in fit_folds(posed, outside, [1.0], lambda fold, i: self._limit(number), start):
+
+        def limit(fold: int, i: int) -> Settings:
+            return self._limit(number, done=1 + fold)
+
+        for fit in fit_folds(posed, outside, [1.0], limit, start):
             held_out = folds == fit.fold
             s = fit.solution
             scores[held_out] = -fit.missing if s is None else s.margins[held_out]

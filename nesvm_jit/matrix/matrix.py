@@ -169,7 +169,7 @@ def _csr_entry(X, i, k):
 
 
 @by_layout(_dense_shape, _csr_shape)
-def shape(X: Any) -> tuple[int, int]:
+def shape(X: Any) -> tuple[int, int]:  # type: ignore[empty-body]
     """Rows and columns of X."""
 
 

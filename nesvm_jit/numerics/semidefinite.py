@@ -7,6 +7,8 @@ A Cholesky factorisation of A that runs to its end has factored A + E with |E_ij
 
 import numpy as np
 
+from .cholesky import factorise
+
 UNIT = 2.0**-53
 SMALLEST = 2.0**-500  # scale of a row whose diagonal entry is zero
 SPARE = 8.0  # roundings beside one for each row: reciprocals, the scaled sum σ + a_ii
@@ -37,10 +39,12 @@ def _scales(diagonal: np.ndarray) -> np.ndarray:
 
 
 def _factorises(K: np.ndarray, scale: np.ndarray, sigma: float) -> bool:
-    from scipy.linalg.lapack import dpotrf
-
     with np.errstate(over="ignore", invalid="ignore"):
         A = np.asfortranarray(K / scale / scale[:, None], dtype=np.float64)
     A[np.diag_indices(len(A))] += sigma
-    L, info = dpotrf(A, lower=1, clean=0, overwrite_a=1)
-    return info == 0 and bool(np.isfinite(np.diagonal(L)).all())
+    try:
+        with np.errstate(over="ignore", invalid="ignore"):
+            L = factorise(A)
+    except np.linalg.LinAlgError:
+        return False
+    return bool(np.isfinite(np.diagonal(L)).all())

@@ -29,3 +29,4 @@ class Evaluation(NamedTuple):
     u: Any = None  # α/c of a kernel machine
     dual: DualPoint | None = None  # what the point is as a dual point, of a kernel machine
     felt: float = 0.0  # by P, of an error of 1 in every margin of a kernel machine
+    known: Any = None  # of a kernel machine: the sums f = Kβ there, as steps have left them

@@ -4,6 +4,8 @@ In β = α∘y the dual is max yᵀβ − ½βᵀKβ over 0 ≤ β_i y_i ≤ c_i
 without the box (LS-SVM), with Σβ = 0 where there is a bias: one β is a primal and a dual point.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ..kernels.loss import HINGE, SQUARE, RowData, true_loss
@@ -12,7 +14,7 @@ from .certificate import DualPoint
 from .evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from .kernel_rows import KernelRows
 from .lift import least_multiple, loss_slope, margin_rounding
-from .settling_kernel import SettledKernel, Sums, margin_errors, settle_kernel
+from .settling_kernel import SettledKernel, Sums, margin_errors, settle_kernel, settle_known
 
 DRIFT = 1e-3  # of the gap is what rounding in f may come to
 GROWN = 10.0  # times what a fresh f has
@@ -35,6 +37,27 @@ class KernelProblem:
         self._most_felt = float(np.linalg.norm(c * self._root))  # where every row has a loss
         self._trail, self._terms = 0.0, 0  # Σ|β∘√K_ii| of all that was added up, in how many terms
         self._fresh = self._drift = 0.0  # ε ‖β∘√K_ii‖ of all that was added up, at first and now
+
+    def on_finer_rows(self) -> "KernelProblem":
+        """The same problem on rows of K with less rounding, at zero."""
+        return KernelProblem(self.rows.fine(), self.y, self.c, self.bias, self.loss)
+
+    def state(self) -> dict[str, Any]:
+        """Where it stands, and what rounding may have done to f since f was computed."""
+        return {
+            "beta": self.beta.copy(),
+            "f": self.f.copy(),
+            "rounding": [self._trail, self._fresh, self._drift],
+            "terms": self._terms,
+            "rows": self.rows.state(),
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Stand where a state was saved."""
+        self.beta[:], self.f[:] = saved["beta"], saved["f"]
+        self._trail, self._fresh, self._drift = map(float, saved["rounding"])
+        self._terms = int(saved["terms"])
+        self.rows.restore(saved["rows"])
 
     @property
     def passes(self) -> float:
@@ -126,7 +149,8 @@ class KernelProblem:
         b = self.best_bias() if self.bias else 0.0
         at = self._evaluation(np.append(self.beta, b), self.f, b)
         value = self.dual_value(self.beta, self.f) - self._drift * self._uncertain(at.felt)
-        return at._replace(dual=DualPoint(value, self.beta * self.y))
+        known = Sums(self.f.copy(), self._trail, self._terms)
+        return at._replace(dual=DualPoint(value, self.beta * self.y), known=known)
 
     def bound(self, at: Evaluation) -> DualPoint:
         """The dual point of an evaluation of where the problem stood."""
@@ -185,6 +209,13 @@ class KernelProblem:
         beta = alpha * self.y
         value = self.dual_value(beta, self._f_of(beta))
         return DualPoint(value - self._rounding(beta) * self._uncertain(at.felt), alpha)
+
+    def settle_known(self, at: Evaluation) -> SettledKernel:
+        """P and D at an evaluation of where the problem stood, true in exact arithmetic, from the
+        sums that are known there: no row of K is computed."""
+        beta, b = self.split(at.point)
+        data = RowData(self.y, self.c, self.c)
+        return settle_known(self.rows, data, self.loss, self.bias, beta, b, at.known)
 
     def settle(self, v: np.ndarray, alpha: np.ndarray) -> SettledKernel:
         """P at v from above and D near α from below, true in exact arithmetic."""

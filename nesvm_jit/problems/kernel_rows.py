@@ -1,11 +1,12 @@
 """Rows of a kernel matrix, computed when asked for and kept as memory allows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from ..clock import look, pieces
 from ..jit import chunk_count, one_blas_thread
 from ..kernels.gram import (
     BLAS,
@@ -42,6 +43,7 @@ from .rounding import (
 
 FEWEST = 16  # rows kept however small the budget
 PANEL = 1024  # rows that are computed at a time to be multiplied once
+ADDED_CELLS = 1 << 26  # of rows that are added up between two looks at the clock
 
 
 def entry_error(X: Matrix, spec: Spec, dtype, reach: float) -> float:
@@ -120,6 +122,7 @@ class KernelRows:
         self.computed = 0.0  # rows, or as many cells as n of them have
         self.epsilon = epsilon  # about the relative error of an entry, against √K_ii √K_jj
         self._clock = 0
+        self._groups: dict[int, np.ndarray] = {}  # rows that were computed together
         self.X, self.spec = X, spec
         self.finer = finer  # the same rows with less rounding, where there are such
         self._entries = entries
@@ -152,6 +155,7 @@ class KernelRows:
             self._slots = np.full(n, -1)  # of each row, −1 for none
             self._owner = np.full(self.capacity, -1)  # of each slot
             self._used = np.full(self.capacity, -1)  # when it was last asked for
+            self._with = np.full(self.capacity, -1)  # the group that its row was computed in
             with np.errstate(over="ignore"):
                 self._diagonal = (
                     np.ones(n)
@@ -242,8 +246,7 @@ class KernelRows:
 
     def add(self, indices: np.ndarray, a: np.ndarray, out: np.ndarray) -> None:
         """out += Σ a_i K_i over these rows."""
-        for lo in range(0, len(indices), self.capacity):
-            part = slice(lo, lo + self.capacity)
+        for part in self._parts(len(indices)):
             _add_rows(self.store, self.fetch(indices[part]), a[part], out)
 
     def times(self, *vectors: np.ndarray) -> np.ndarray:
@@ -251,12 +254,22 @@ class KernelRows:
         V, out = np.stack(vectors), np.zeros((len(vectors), self.n))
         nonzero = np.flatnonzero(V.any(axis=0))
         nonzero = nonzero[np.argsort(self._slots[nonzero] < 0, kind="stable")]
-        for lo in range(0, len(nonzero), self.capacity):
-            part = nonzero[lo : lo + self.capacity]
+        for at in self._parts(len(nonzero)):
+            part = nonzero[at]
             slots = self.fetch(part)
             for v, Kv in zip(V, out, strict=True):
                 _add_rows(self.store, slots, v[part], Kv)
         return out
+
+    def _parts(self, count: int) -> Iterator[slice]:
+        """So many rows in parts that fit into the store, and that are added up in a moment; sums
+        are the same for any parts, which are whole fours of rows."""
+        for lo in range(0, count, self.capacity):
+            hi = min(count, lo + self.capacity)
+            size = max(4, ADDED_CELLS // max(1, self.n) // 4 * 4)
+            for first in range(lo, hi, size):
+                yield slice(first, min(hi, first + size))
+                look()
 
     def fine(self) -> "KernelRows":
         """The same rows with as little rounding as there can be."""
@@ -293,12 +306,80 @@ class KernelRows:
         gone = self._owner[slots]
         self._slots[gone[gone >= 0]] = -1
         self._owner[slots], self._slots[missing] = missing, slots
-        self._used[slots] = self._clock
+        self._used[slots] = self._with[slots] = self._clock
+        self._groups[self._clock] = missing
+        if len(self._groups) > 2 * len(self._with):
+            here = set(self._with.tolist())
+            self._groups = {k: rows for k, rows in self._groups.items() if k in here}
         self._compute(missing, np.arange(self.n), slots, self._writable)
+
+    # ------------------------------------------------------------ checkpoints
+
+    def state(self) -> dict[str, Any]:
+        """Which rows are kept and how they were computed, not the rows themselves. The bits of a
+        row may depend on those that were computed beside it."""
+        if self.X is None:
+            return {"computed": self.computed, "kept": None}
+        here = [k for k in self._groups if (self._with == k).any()]
+        groups = [self._groups[k] for k in here]
+        return {
+            "computed": self.computed,
+            "kept": {
+                "clock": self._clock,
+                "owner": self._owner.astype(np.int64),
+                "used": self._used.astype(np.int64),
+                "with": self._with.astype(np.int64),
+                "numbers": np.array(here, dtype=np.int64),
+                "sizes": np.array([len(rows) for rows in groups], dtype=np.int64),
+                "members": np.concatenate([np.empty(0, np.int64), *groups]).astype(np.int64),
+            },
+        }
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Keep the rows of a state, computed as they were; none where there is other room for
+        them, or where the state is none of these rows."""
+        self.computed = float(saved["computed"])
+        kept = saved["kept"]
+        if kept is None or self.X is None or not self._fits(kept):
+            return
+        self._clock = int(kept["clock"])
+        self._owner[:], self._used[:], self._with[:] = kept["owner"], kept["used"], kept["with"]
+        places = np.flatnonzero(self._owner >= 0)
+        self._slots[self._owner[places]] = places
+        ends = np.cumsum(kept["sizes"])
+        for number, rows in zip(kept["numbers"], np.split(kept["members"], ends)[:-1], strict=True):
+            out = np.empty((len(rows), self.n), self.dtype)
+            self._compute(rows, np.arange(self.n), np.arange(len(rows)), out)
+            slots = self._slots[rows]
+            mine = (slots >= 0) & (self._with[slots] == number)
+            self._writable[slots[mine]] = out[mine]
+            self._groups[int(number)] = rows
+        self.computed = float(saved["computed"])
+
+    def _fits(self, kept: dict[str, Any]) -> bool:
+        """Whether the arrays of a state are of these rows, each row in one slot and computed in a
+        group that it belongs to."""
+        owner, group = kept["owner"], kept["with"]
+        if not len(owner) == len(kept["used"]) == len(group) == self.capacity:
+            return False
+        rows, members, sizes = owner[owner >= 0], kept["members"], kept["sizes"]
+        both = np.concatenate([owner + 1, members + 1])  # no row is 0 here
+        inside = (both >= 0).all() and (both <= self.n).all() and (members >= 0).all()
+        if not inside or (sizes < 1).any() or sizes.sum() != len(members):
+            return False
+        if len(sizes) != len(kept["numbers"]) or len(np.unique(rows)) != len(rows):
+            return False
+        of = np.repeat(kept["numbers"], sizes)
+        pairs = set(zip(of.tolist(), members.tolist(), strict=True))
+        return all(
+            pair in pairs for pair in zip(group[owner >= 0].tolist(), rows.tolist(), strict=True)
+        )
 
     def _compute(self, rows, columns, slots, out) -> None:
         self.computed += len(rows) * len(columns) / self.n
         tiles = tile_starts(len(rows), len(columns), self._size, False)
         fixed = (self._centre, self._squares, self.spec)
         with one_blas_thread():
-            _gram_part(self.X, rows, columns, slots, *fixed, tiles, self._size, self._how, out)
+            for some in pieces(len(tiles)):
+                part = tiles[some]
+                _gram_part(self.X, rows, columns, slots, *fixed, part, self._size, self._how, out)

@@ -24,7 +24,7 @@ from ..clock import Clock
 from ..endings import worst_status
 from ..machine.jobs import Job
 from ..machine.parallel import run_chains
-from ..machine.session import Session
+from ..machine.session import MATRIX_SHARE, Session
 from ..machine.validation import Fold, Piece, Validation, group_folds, make_split
 from ..settings import SCORES, STATUSES, Settings
 from .result import Fit
@@ -138,7 +138,9 @@ class Search:
         job = replace(self.job, settings=self.job.settings.derive(gamma=gamma))
         if job.settings.approx is not None:
             return job.approximate()[1]
-        return job if job.settings.kernel == "linear" else job.share_matrix()
+        if job.settings.kernel == "linear":
+            return job
+        return self.session.within(MATRIX_SHARE, job.share_matrix) or job
 
     def _chains(
         self, job: Job, column: "Column", checkpoint: Checkpoint | None

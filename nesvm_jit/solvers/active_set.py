@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numerics.cholesky import solve_ridged
+from ..numerics.cholesky import factorise, solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
 
@@ -54,20 +54,17 @@ def _factorised(
     problem: SmoothedKernel, A: np.ndarray, ridge: np.ndarray, R: np.ndarray
 ) -> np.ndarray:
     """(K_AA + ridge)⁻¹ of each right side; the diagonal is raised until it can be factorised."""
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
 
     M = problem.kernel.rows.block(A)
     diagonal = np.einsum("ii->i", M)
     diagonal += ridge
     base = diagonal.copy()
 
-    def factorise(M: np.ndarray) -> Any:
-        return cho_factor(M.T, lower=True, check_finite=False)
-
     def solve(factor: Any) -> np.ndarray:
-        return cho_solve(factor, R.T, check_finite=False).T
+        return cho_solve((factor, True), R.T, check_finite=False).T
 
-    found = solve_ridged(M, factorise, solve)
+    found = solve_ridged(M, lambda M: factorise(M.copy()), solve)
     return R / base if found is None else found
 
 

@@ -7,6 +7,7 @@ and pairwise which of them end at their bound: a6a at C = 1 then takes 5 rounds 
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -14,9 +15,9 @@ from ..models.base import Smoothing
 from ..problems.kernel import KernelProblem
 from ..problems.smoothed_kernel import SmoothedKernel
 from . import newton
+from . import pairwise as pairs
 from .active_set import active_set_direction
-from .driver import drive, where_it_may_end
-from .pairwise import certify_in_pairs, pairwise
+from .driver import Saving, drive, where_it_may_end
 from .run import Run
 
 FEW = 1000  # rows up to which newton needs no level below
@@ -45,7 +46,11 @@ def newton_in_levels(
 
 
 def pairwise_in_levels(
-    problem: KernelProblem, run: Run, rng: np.random.Generator, few: int = FEW_IN_PAIRS
+    problem: KernelProblem,
+    run: Run,
+    rng: np.random.Generator,
+    few: int = FEW_IN_PAIRS,
+    saving: Saving | None = None,
 ) -> None:
     """Pairwise steps, from where a quarter of the rows says that bounds are reached."""
 
@@ -58,12 +63,17 @@ def pairwise_in_levels(
         f, used = np.zeros(problem.n_rows), np.flatnonzero(beta)
         problem.rows.add(used, beta[used], f)
         alpha0 = np.where(problem.y * (f + b) < 1.0, problem.c, 0.0)
-    run_in_pairs(problem, alpha0, run)
+    run_in_pairs(problem, pairs.begin(problem, alpha0), run, saving)
 
 
-def run_in_pairs(problem: KernelProblem, alpha0: np.ndarray | None, run: Run) -> None:
-    """Pairwise steps from α⁰, every one of them certified."""
-    drive(pairwise(problem, alpha0, run.settings.tol), run, certify_in_pairs)
+def run_in_pairs(
+    problem: KernelProblem, state: pairs.State, run: Run, saving: Saving | None = None
+) -> None:
+    """Pairwise steps, every one of them certified."""
+    if saving is not None:
+        saving.state = state
+    steps = pairs.pairwise(problem, state, run.settings.tol)
+    drive(steps, run, pairs.certify_in_pairs, saving=saving)
 
 
 def _below(
@@ -79,9 +89,12 @@ def _below(
     small = KernelProblem(problem.rows.subset(some), problem.y[some], c, problem.bias, problem.loss)
     settings = run.settings
     left = None if settings.time_limit is None else max(0.0, run.remaining())
-    small_run = Run(small, settings.derive(tol=max(ROUGH, settings.tol), time_limit=left))
+    tell = partial(run.warm_up, part=len(some))
+    told = settings.derive(tol=max(ROUGH, settings.tol), time_limit=left, callback=tell)
+    small_run = Run(small, told)
+    before = run.iterations
     solve(small, small_run)
-    run.take_over(small_run)
+    run.take_over(small_run, run.iterations - before, len(some))
     beta, b = np.zeros(problem.n_rows), 0.0
     if small_run.best is not None:
         beta[some], b = small_run.problem.split(small_run.best.point)

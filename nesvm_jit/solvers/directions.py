@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from ..numerics.cholesky import solve_factored, solve_ridged
+from ..numerics.cholesky import factorise, solve_factored, solve_ridged
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.walk import Walk
 
@@ -35,7 +35,7 @@ def factorised(walk: Walk, gradient: np.ndarray) -> np.ndarray:
         return found
 
     # scipy's factorisation would hold up the other threads of Python
-    found = solve_ridged(walk.hessian(), np.linalg.cholesky, descent)
+    found = solve_ridged(walk.hessian(), lambda H: factorise(H.copy()), descent)
     return -gradient if found is None else found
 
 

@@ -43,6 +43,7 @@ class Saving(Protocol):
     """Where the state of an engine is saved."""
 
     asked: bool  # to end where the state can be saved
+    state: Any  # of the engine that runs
 
     def due(self) -> bool:
         """Whether it is time to save."""

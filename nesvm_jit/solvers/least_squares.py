@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator
 
 import numpy as np
 
+from ..numerics.cholesky import factorise
 from ..numerics.conjugate_gradients import conjugate_gradients
 from ..problems.evaluation import Evaluation
 from ..problems.kernel import KernelProblem
@@ -33,7 +34,7 @@ def _direct(problem: KernelProblem, used: np.ndarray) -> Generator[Evaluation, b
 
     L takes the place of one triangle of K, the other stays for Kβ.
     """
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import cho_solve
     from scipy.linalg.blas import dsymv
 
     A = problem.rows.block(used).T  # symmetric; LAPACK works in Fortran order
@@ -41,7 +42,7 @@ def _direct(problem: KernelProblem, used: np.ndarray) -> Generator[Evaluation, b
     diagonal = A.diagonal().copy()
     np.fill_diagonal(A, diagonal + ridge)
     try:
-        factor = cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
+        factor = factorise(A), True
     except np.linalg.LinAlgError:
         return False
     pivots = factor[0].diagonal().copy()

@@ -3,6 +3,7 @@ solved by pairwise steps (Platt's SMO; second-order pairs of Fan, Chen and Lin 2
 in ThunderSVM), then f = Kβ is brought up to date by the rows that moved."""
 
 import contextlib
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -34,31 +35,49 @@ def certify_in_pairs(run: Run, at: Evaluation) -> bool:
     return True
 
 
-def pairwise(problem: KernelProblem, alpha0: np.ndarray | None, tol: float) -> Steps:
-    """Maximise the dual from α⁰ until rounding leaves nothing to gain, or nothing to prove."""
+@dataclass
+class State:
+    """What pairwise steps remember beside where the problem stands."""
+
+    previous: np.ndarray  # the last working set
+    best: np.ndarray  # the least −D, P and violation
+    idle: int = 0  # iterations without a new one
+    begun: bool = False
+    settled: bool = False  # the iterations are over
+
+
+def begin(problem: KernelProblem, alpha0: np.ndarray | None) -> State:
+    """Where pairwise steps start: at α⁰, or where the problem stands."""
     if alpha0 is not None:
         problem.place(alpha0 * problem.y)
+    return State(np.empty(0, dtype=np.int64), np.full(3, np.inf))
+
+
+def pairwise(problem: KernelProblem, s: State, tol: float) -> Steps:
+    """Maximise the dual until rounding leaves nothing to gain, or nothing to prove."""
     q = min(LARGE_SET if problem.n_rows > MANY else SMALL_SET, problem.n_rows)
-    previous = np.empty(0, dtype=np.int64)
-    best = np.full(3, np.inf)  # the least −D, P and violation
-    idle = 0  # iterations without a new one
+    resumed = s.begun
     while True:
         at, dual = problem.current(), problem.dual_value(problem.beta, problem.f)
-        if problem.drifted(at, at.objective - dual):
-            problem.place(problem.beta)
-            at = problem.current()
-        yield at
-        if idle > 2 * PATIENCE or problem.coarse(at, tol):
+        if not resumed:
+            if problem.drifted(at, at.objective - dual):
+                problem.place(problem.beta)
+                at, dual = problem.current(), problem.dual_value(problem.beta, problem.f)
+            s.begun = True
+            yield at
+        resumed = False
+        if s.idle > 2 * PATIENCE or problem.coarse(at, tol):
             return
-        previous, moved, violation = improve(problem, previous, q)
+        s.previous, moved, violation = improve(problem, s.previous, q)
         now = np.array([-dual, at.objective, violation])
-        idle = 0 if (now < best - 4.0 * np.finfo(float).eps * np.abs(now)).any() else idle + 1
-        best = np.minimum(best, now)
-        if not moved and idle > PATIENCE:
+        better = (now < s.best - 4.0 * np.finfo(float).eps * np.abs(now)).any()
+        s.idle = 0 if better else s.idle + 1
+        s.best = np.minimum(s.best, now)
+        if not moved and s.idle > PATIENCE:
             return
-        if not moved or idle == PATIENCE:
+        if not moved or s.idle == PATIENCE:
             problem.place(problem.beta)
-            idle = PATIENCE + 1
+            s.idle = PATIENCE + 1
 
 
 def improve(problem: KernelProblem, previous: np.ndarray, q: int) -> tuple[np.ndarray, int, float]:

@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -145,13 +147,20 @@ class Run:
     def passed(self) -> bool:
         """Count an iteration that nothing was evaluated in; True when the run must end."""
         self.iterations += 1
-        if self.settings.callback is None:
-            return self._limited(())
         at = self.latest
         known = (0.0, np.nan, self.objective)
         if at is not None:
             known = (at.smoothing.loss, at.value, at.objective)
-        return self._limited(self._row(*known, self.estimated_gap))
+        self.rows.append(self._row(*known, self.estimated_gap))
+        return self._limited(self.rows[-1])
+
+    def warm_up(self, seen: dict[str, Any], part: int) -> bool:
+        """Count an iteration of a run on a part of the rows, which prepares this one; True when
+        both must end. Of the problem itself it tells nothing new."""
+        self.iterations += 1
+        self.rows.append(self._row(seen["mu"], np.nan, self.objective, self.estimated_gap))
+        where = {"warm_up": seen.get("warm_up", part), "rows": self.problem.n_rows}
+        return self._limited(self.rows[-1], where)
 
     def enter(self, at: Evaluation) -> bool:
         """Take note of an evaluation, with its bound, in an iteration that is counted already or
@@ -192,10 +201,13 @@ class Run:
         limit = self.settings.time_limit
         return math.inf if limit is None else limit - (time.perf_counter() - self.started)
 
-    def take_over(self, below: "Run") -> None:
-        """Count the iterations of a run that prepared this one, and end as it was ended."""
-        self.iterations += below.iterations
-        if below.status in CUT_SHORT:
+    def take_over(self, below: "Run", told: int, part: int) -> None:
+        """Count the iterations of a run on a part of the rows that it has not told of, and end as
+        it was ended by a limit."""
+        mu = below.rows[-1][1] if below.rows else 0.0
+        for _ in range(below.iterations - told):
+            self.warm_up({"mu": mu}, part)
+        if below.status in CUT_SHORT and not self.status:
             self.status = below.status
 
     def begin_again(self, problem: Problem) -> None:
@@ -203,6 +215,19 @@ class Run:
         self.problem, self.best, self.best_row, self.latest = problem, None, None, None
         self.objective = float("inf")
         self.forget_bound()
+
+    @contextmanager
+    def going_on(self, problem: Problem) -> Iterator[None]:
+        """Go on inside with a more exact problem; what was found before is the result where nothing
+        is found in time."""
+        names = ("problem", "best", "best_row", "latest", "objective", "dual", "alpha")
+        before = {name: getattr(self, name) for name in names}
+        self.begin_again(problem)
+        try:
+            yield
+        finally:
+            if self.best is None:
+                vars(self).update(before)
 
     def forget_bound(self, zero: np.ndarray | None = None) -> None:
         """The bound so far may not hold for the point of now; α = 0 is worth 0, where it counts."""
@@ -235,10 +260,11 @@ class Run:
         bounds = (objective, self.dual, gap)
         return (self.iterations, mu, value, *bounds, seconds, self.problem.passes)
 
-    def _limited(self, row: tuple[Any, ...]) -> bool:
+    def _limited(self, row: tuple[Any, ...], where: dict[str, Any] | None = None) -> bool:
         """Whether the callback, told this row, or a limit ends the run."""
         settings = self.settings
-        if settings.callback and settings.callback(dict(zip(COLUMNS, row, strict=True))):
+        told = dict(zip(COLUMNS, row, strict=True)) | (where or {})
+        if settings.callback and settings.callback(told):
             self.status = "interrupted"
         elif self.iterations >= settings.max_iter:
             self.status = "iteration_limit"
