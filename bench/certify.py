@@ -143,7 +143,7 @@ def labels():
             note(f"no {name} in NESVM_DATA")
             continue
         X, y = nesvm_jit.read_libsvm(train)
-        Z, _ = nesvm_jit.read_libsvm(test, n_features=X.shape[1])
+        Z, _ = nesvm_jit.read_libsvm(test)
         cells = []
         for tol in (1e-3, 1e-6):
             note(f"labels of {name}, {options}, {tol:g}")
