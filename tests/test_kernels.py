@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from nesvm_jit import InputError, jit, kernels
 from nesvm_jit.cli import compile_ahead as warm
-from nesvm_jit.kernels import coordinate
+from nesvm_jit.kernels import coordinate, public
 from nesvm_jit.kernels import line_search as line
 from nesvm_jit.kernels.hessian import _hessian, hessian_memory
 from nesvm_jit.kernels.loss import RowData
@@ -392,3 +392,30 @@ def test_warmup_leaves_no_kernel_out():
     assert len(nesvm_jit.jit.Kernel.registry) == sum(map(len, made)) > 0
     for name, k in nesvm_jit.jit.Kernel.registry.items():
         assert k.entry.signatures, name
+
+
+ONE, EACH = np.ones(2), np.ones(3)  # of columns, of rows
+CALLS = {
+    "margins": lambda X: public.margins(X, ONE),
+    "row_norms": lambda X: public.row_norms(X),
+    "accumulate": lambda X: public.accumulate(X, EACH),
+    "accumulate_change": lambda X: public.accumulate_change(X, EACH, 0.0 * EACH, np.zeros(2)),
+    "sweep": lambda X: public.sweep(X, np.array([1.0, -1.0, 1.0]), ONE),
+    "hessian": lambda X: public.hessian(X, EACH),
+    "hessian_times": lambda X: public.hessian_times(X, EACH, ONE),
+    "hessian_diagonal": lambda X: public.hessian_diagonal(X, EACH),
+    "gram": lambda X: public.gram(X, csr_matrix(X)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_matrix_is_not_copied_for_the_length_of_a_call(monkeypatch, name):
+    asked = []
+
+    def watched(*args, **how):
+        asked.append(how.get("borrow"))
+        return as_matrix(*args, **how)
+
+    monkeypatch.setattr(public, "as_matrix", watched)
+    CALLS[name](csr_matrix(np.array([[1.0, 2.0], [0.0, 3.0], [0.5, 0.0]])))
+    assert asked == [True] * (2 if name == "gram" else 1)

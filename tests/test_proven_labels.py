@@ -1,13 +1,20 @@
 """Labels with a proof: rows that are marked have the label of the exact optimum."""
 
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from nesvm_jit import InputError, load_model, read_libsvm
+from nesvm_jit.binary import finish, kernel_matrix
 from nesvm_jit.kernels.loss import HINGE, SQUARE
+from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.machine.proven import _decided
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.models import MODELS
 from nesvm_jit.problems.labels import bias_range, radius_of
+from nesvm_jit.problems.linear import problem_in_memory
+from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 
 from .commands import data_file, done, libsvm_text, refused
@@ -200,3 +207,40 @@ def test_an_lp_svm_is_refused_by_the_command(here):
     (here / "data").write_text(libsvm_text(X, y))
     done("train", "-q", "-s", "lpsvm", "data", "lp")
     assert "got lpsvm" in refused("predict", "--certified", "data", "lp", "out")
+
+
+@pytest.mark.parametrize("b", [3.0, -3.0])
+def test_what_margins_are_off_is_known_of_every_row(monkeypatch, b):
+    """With a coarse unit of rounding, of which nothing is lost in this test."""
+    unit, tiny = 2.0**-12, 2.0**-9
+    monkeypatch.setattr(finish, "growth", lambda k: unit * k)
+    monkeypatch.setattr(finish, "TINY", tiny)
+    monkeypatch.setattr(finish, "bias_range", lambda *given: given)
+    X = np.array([[3.0, 4.0], [0.0, 2.0]])
+    y, c, w = np.array([1.0, -1.0]), np.array([2.0, 0.5]), np.array([0.5, 1.0])
+    problem = problem_in_memory(as_matrix(csr_matrix(X)), y, c, MODELS["csvm"](), True)
+    margins = X @ w + b
+    found = finish._linear_bias_range(
+        problem, SimpleNamespace(objective=5.0, dual=3.0), w, b, margins
+    )
+    norms, cells = np.array([5.0, 2.0]), np.array([2.0, 1.0])
+    off = 2.0 * norms + unit * (cells + 8.0) * norms * np.sqrt(1.25) + (cells + 1.0) * tiny
+    off += 8.0 * unit * (np.abs(margins) + 3.0)
+    for got, expected in zip(found, (y, c, X @ w, off, HINGE), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-12)
+    without = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
+    run = SimpleNamespace(objective=5.0, dual=3.0)
+    assert finish._linear_bias_range(without, run, w, 0.0, margins) is None
+    lp = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
+    assert finish._linear_bias_range(lp, run, w, b, margins) is None
+
+
+@pytest.mark.parametrize(("share", "dtype"), [(0.9, np.float32), (1.1, np.float64)])
+def test_kernel_values_are_single_where_rounding_is_a_tenth_of_the_tolerance(share, dtype):
+    X = as_matrix(np.array([[0.5, 0.0], [0.0, 0.25], [0.125, 0.5]]))
+    spec = as_spec("rbf", 0.5, 0.0, 3, 2)
+    plain, error = kernel_matrix.precision(X, Settings(kernel="rbf", tol=1.0), spec)
+    assert plain is np.float32
+    for C in (0.5, 1.0, 4.0):
+        settings = Settings(kernel="rbf", C=C, tol=error * max(1.0, C) / (0.1 * share))
+        assert kernel_matrix.precision(X, settings, spec)[0] is dtype
