@@ -65,6 +65,20 @@ def test_fits_share_the_time_that_is_left(time):
     assert session.limit(settings, fits=3.0).time_limit == 0.0
 
 
+def test_fits_that_there_is_no_time_for_are_not_begun(time):
+    session = Session(Settings(time_limit=8.0))
+    assert session.ending(0) == ""
+    time.now = 108.0
+    assert session.ending(0) == "time_limit"
+    session.stop.set()
+    assert session.ending(0) == "interrupted"
+    session.checkpoint = Kept({"solved": True})
+    assert session.ending(0) == ""
+    session.checkpoint = Kept()
+    assert session.ending(0) == "interrupted"
+    assert Session(Settings()).ending(0) == ""
+
+
 def test_what_fits_could_do_without_has_a_share_of_the_time(time):
     session = Session(Settings(time_limit=8.0))
 
@@ -173,7 +187,7 @@ def test_problems_in_sequence_share_the_time_and_an_interrupt_ends_those_that_fo
     found = session.solve_in_sequence(settings, 3, solve)
     assert [s.status for s in found] == ["converged", "interrupted", "converged"]
     assert given == [
-        (0, 8.0, 2.0, False, None),
-        (1, 5.0, 2.0, False, None),
+        (0, 8.0 / 3.0, 2.0, False, None),
+        (1, 2.5, 2.0, False, None),
         (2, 2.0, 2.0, True, None),
     ]

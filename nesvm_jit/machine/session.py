@@ -88,6 +88,15 @@ class Session:
                 self.stop.set()
             return None
 
+    def ending(self, number: int) -> str:
+        """The status of a fit that need not be begun: there is no time left, or the call is to end,
+        and the checkpoint does not have it either; nothing if it is to be made."""
+        if self.checkpoint is not None and self.checkpoint.done(number) is not None:
+            return ""
+        if self.stop.is_set():
+            return "interrupted"
+        return "time_limit" if self.clock.left() == 0.0 else ""
+
     @contextmanager
     def saved(
         self, settings: Settings, data: Callable[[], list[Any]], **facts: Any

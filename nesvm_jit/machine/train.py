@@ -8,6 +8,7 @@ from typing import Any, ParamSpec
 import numpy as np
 
 from ..binary.costs import costs
+from ..binary.finish import untrained
 from ..binary.kernel_matrix import budget_bytes
 from ..binary.solution import Solution
 from ..binary.solve import solve_checked
@@ -153,7 +154,11 @@ class Training:
     def solve(self, number: int) -> Found:
         """Solve a sub-problem, or recall it from the checkpoint, and calibrate it if asked to."""
         job, problem = self.job, self.job.problems[number]
-        c, posed = job.costs_of(problem, self.c), job.pose(problem)
+        c = job.costs_of(problem, self.c)
+        ending = self.session.ending(number)
+        if ending and job.settings.kernel != "linear" and not self.probability:
+            return Found(problem, untrained(c, job.settings, ending), c, 0.0, None)
+        posed = job.pose(problem)
         missing = posed.missing(c)
         if missing is not None:
             name = job.name_side(problem, missing)
