@@ -34,7 +34,7 @@ from .kernel_matrix import (
 )
 from .linear import solve_rows
 from .solution import Solution
-from .start import Start
+from .start import Start, Unfinished
 
 
 def solve_kernel(
@@ -44,6 +44,7 @@ def solve_kernel(
     settings: Settings,
     rows: KernelRows | None = None,
     alpha0: np.ndarray | None = None,
+    before: Unfinished | None = None,
 ) -> Solution:
     """A `Solution` with β in place of w; the rows of the kernel matrix may be there already, and
     pairwise steps may start from a dual point."""
@@ -57,10 +58,19 @@ def solve_kernel(
     if settings.solver == "auto":
         run.engine = "coordinate" if loss == HINGE else "newton"
         run.why = f"the engine of {settings.model} with a kernel"
+    if before is not None:
+        run.go_on_after(before)
+        alpha0 = before.start.alpha0
+        problem.place(alpha0 * y)
+        at = problem.current()
+        run.note(at)
+        run.certify(at)
     ending = Ending(run, partial(settle_kernel, run))
     settle = ending.settle
     with until_interrupted(run):
-        if run.engine == "coordinate":
+        if run.done:
+            pass
+        elif run.engine == "coordinate":
             _run_pairwise(problem, ending, alpha0)
         elif run.engine == "newton" and loss == SQUARE:
             with np.errstate(all="ignore"):  # what is no number ends the run uncertified
