@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..jit import helper, kernel
-from .dual_newton import _newton_steps, _solve
+from .dual_newton import _factored_steps, _free_block, _solve
 from .line_search import (
     LINE_ROUNDS,
     Margins,
@@ -21,12 +21,12 @@ from .line_search import (
     slope_of_rows,
     step_of_rows,
 )
-from .loss import HINGE, RowData, l1_bends, l1_u, positive
+from .loss import HINGE, RowData, l1_bends, l1_u, true_loss
 from .pairwise import _dual_steps
 
 # The formulas as functions of their own: inlined, each would have numba look at all of a long loop
 # again, which takes longer than anything else of compiling it.
-_l1_u, _l1_bends, _positive = helper(l1_u), helper(l1_bends), helper(positive)
+_l1_u, _l1_bends, _true_loss = helper(l1_u), helper(l1_bends), helper(true_loss)
 _line_ends, _next_on_line = helper(line_ends), helper(next_on_line)
 _line_is_short = helper(line_is_short)
 
@@ -133,18 +133,117 @@ def _descend(H, diagonal, g, d):
 
 
 @helper
-def _curvature(Z, curvature, A):
-    """Σ d_i z_i z_iᵀ over the rows with d_i > 0, which are copied to A."""
-    k = 0
+def _add_curvature(Z, curvature, H):
+    """H = Σ d_i z_i z_iᵀ over the rows with d_i > 0, two at a time."""
+    m = Z.shape[1]
+    H[:] = 0.0
+    other = -1
     for i in range(len(curvature)):
-        if curvature[i] > 0.0:
-            root = np.sqrt(curvature[i])
-            for j in range(Z.shape[1]):
-                A[k, j] = root * Z[i, j]
-            k += 1
-    if k == 0:
-        return np.zeros((Z.shape[1], Z.shape[1]))
-    return np.dot(A[:k].T, A[:k])
+        if not curvature[i] > 0.0:
+            continue
+        if other < 0:
+            other = i
+            continue
+        _add_two(Z[other], curvature[other], Z[i], curvature[i], H)
+        other = -1
+    if other >= 0:
+        _add_two(Z[other], curvature[other], Z[other], 0.0, H)
+    for i in range(m):
+        for j in range(i):
+            H[j, i] = H[i, j]
+
+
+@helper
+def _add_two(x, c, z, d, H):
+    """The lower triangle of H += c x xᵀ + d z zᵀ."""
+    for i in range(len(x)):
+        a, b, row = c * x[i], d * z[i], H[i]
+        for j in range(i + 1):
+            row[j] += a * x[j] + b * z[j]
+
+
+@helper
+def _bend(H, w, mu, centre, l1, least):
+    """H += ∇²R_μ; b's curvature is at least this."""
+    p = len(w)
+    for j in range(p):
+        H[j, j] += _l1_bends(centre[j] + w[j] / mu) / mu if l1 else 1.0
+    if len(H) > p:
+        H[p, p] = max(H[p, p], least)
+
+
+@helper
+def _load(X, parts, used, bias, Z, data, margins):
+    """The rows of a sub-problem, with a column of ones for b, and what belongs to them; returns
+    Σ c_i/s_i."""
+    p, possible = X.shape[1], 0.0
+    for i in range(len(used)):
+        at, largest = used[i], 1.0 if bias else 0.0
+        row, z = X[parts.index[at]], Z[i]
+        for j in range(p):
+            z[j] = row[j]
+            largest = max(largest, abs(row[j]))
+        if bias:
+            z[p] = 1.0
+        data.y[i] = parts.y[at]
+        data.c[i] = parts.c[at]
+        data.s[i] = largest if largest > 0.0 else 1.0
+        margins.inverse[i] = 1.0 / data.s[i]
+        possible += data.c[i] / data.s[i]
+    return possible
+
+
+@helper
+def _products(Z, d, out):
+    """z_i·d of every row."""
+    for i in range(len(out)):
+        total, row = 0.0, Z[i]
+        for j in range(len(d)):
+            total += row[j] * d[j]
+        out[i] = total
+
+
+@helper
+def _recentre(data, margins, w, mu, centre, l1):
+    """Smooth about the dual variables found."""
+    for i in range(len(data.y)):
+        margins.centre[i] = margins.weight[i] * data.y[i] / data.c[i]
+    if l1:
+        for j in range(len(w)):
+            centre[j] = _l1_u(centre[j] + w[j] / mu)
+
+
+@helper
+def _keep_dual(used, data, margins, duals):
+    """α of the rows of a sub-problem."""
+    for i in range(len(used)):
+        duals[used[i]] = margins.weight[i] * data.y[i]
+
+
+@helper
+def _note(trace, mu, smoothed, objective, dual):
+    """A round of the trace."""
+    trace[MU] = mu
+    trace[SMOOTHED] = smoothed
+    trace[OBJECTIVE] = objective
+    trace[DUAL] = dual
+
+
+@helper
+def _say(how, rounds, steps, reached):
+    """How a sub-problem ended."""
+    how[ROUNDS] = rounds
+    how[STEPS] = steps
+    how[REACHED] = 1 if reached else 0
+
+
+@helper
+def _free_steps(Q, lower, upper, bias, ridge, beta, e):
+    """Newton's steps on the samples inside their bounds; none where their block has no factor."""
+    inside, L = _free_block(Q, lower, upper, ridge, beta)
+    if not _factorise(L, len(L)):
+        return 0
+    return _factored_steps(L, inside, Q, lower, upper, bias, beta, e)
 
 
 @helper
@@ -228,48 +327,37 @@ def _seek(w, d, data, margins, mu, centre, loss, l1, descent):
 @kernel
 def _newton_fit(k, n_chunks, X, parts, bias, loss, l1, tol, rules, most, ends):
     """min R(w) + Σ c_i loss(1 − y_i(x_i·w + b)) by Newton's steps on F_μ, smoothed about zero and
-    then about the dual point last found, for μ = μ⁰, μ⁰/2, …, as `solvers/newton.py` has them, until
+    then about the dual point last found, for μ = μ⁰, μ⁰/2, …, as solvers/newton.py has them, until
     P − D ≤ tol P or nothing is left to gain, in at most so many rounds."""
     used = _used_rows(parts, k)
     q, p = len(used), X.shape[1]
-    m = p + bias
-    Z, s = np.empty((q, m)), np.empty(q)
-    data = RowData(np.empty(q), np.empty(q), s)
-    margins = Margins(np.empty(q), np.zeros(q), np.zeros(q), np.zeros(q), np.zeros(q), np.zeros(q))
-    possible = 0.0
-    for i in range(q):
-        data.y[i], data.c[i] = parts.y[used[i]], parts.c[used[i]]
-        row, largest = X[parts.index[used[i]]], 1.0 * bias
-        for j in range(p):
-            Z[i, j] = row[j]
-            largest = max(largest, abs(row[j]))
-        if bias:
-            Z[i, p] = 1.0
-        s[i] = largest if largest > 0.0 else 1.0
-        margins.inverse[i] = 1.0 / s[i]
-        possible += data.c[i] / s[i]
-    v, d, g, weights, diagonal = np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m), np.zeros(m)
-    A, sums, centre, w = np.empty((q, m)), np.zeros(5), np.zeros(p), v[:p]
+    m = p + 1 if bias else p
+    Z, H, vectors, rows = np.empty((q, m)), np.empty((m, m)), np.zeros((6, m)), np.zeros((9, q))
+    v, d, g = vectors[0], vectors[1], vectors[2]
+    weights, diagonal, centre = vectors[3], vectors[4], vectors[5]
+    data = RowData(rows[0], rows[1], rows[2])
+    margins = Margins(rows[3], rows[4], rows[5], rows[6], rows[7], rows[8])
+    possible = _load(X, parts, used, bias, Z, data, margins)
+    sums, w = np.zeros(5), v[:p]
     mu, rounds, steps, evaluated, reached = rules.first, 0, 0, True, False
-    best, bound = np.inf, -np.inf
+    best, bound, b = np.inf, -np.inf, 0.0
     step_of_rows(0, q, Z, data, margins, mu, loss, 0.0, weights, sums)
     while True:
         penalty, smoothed = _penalties(w, mu, centre, l1)
         objective, value = penalty + sums[1], smoothed + sums[0]
         dual = _dual_estimate(sums[2], 0.0 if loss == HINGE else sums[1], weights, p, l1)
-        b = v[p] if bias else 0.0
-        lost = abs(weights[p]) * (2.0 + abs(b)) if bias else 0.0  # at most, to balance α
+        lost = 0.0
+        if bias:
+            b = v[p]
+            lost = abs(weights[p]) * (2.0 + abs(b))  # at most, to balance α
         if objective < best:
             best = objective
-            for j in range(m):
-                ends.points[k, j] = v[j]
+            ends.points[k, :] = v
         if dual - lost > bound:
             bound = dual - lost
-            for i in range(q):
-                ends.duals[used[i]] = margins.weight[i] * data.y[i]
+            _keep_dual(used, data, margins, ends.duals)
         if evaluated:
-            trace = ends.trace[k, rounds]
-            trace[MU], trace[SMOOTHED], trace[OBJECTIVE], trace[DUAL] = mu, value, objective, bound
+            _note(ends.trace[k, rounds], mu, value, objective, bound)
             rounds += 1
             reached = best - bound <= ALMOST * tol * best
             if reached or rounds == most:
@@ -277,35 +365,23 @@ def _newton_fit(k, n_chunks, X, parts, bias, loss, l1, tol, rules, most, ends):
         owed = _gradient(w, b, weights, mu, centre, objective, l1, g)
         descent = 0.0
         if owed > rules.enough * (objective - dual):
-            H = _curvature(Z, margins.curvature, A)
-            for j in range(p):
-                H[j, j] += _l1_bends(centre[j] + w[j] / mu) / mu if l1 else 1.0
-            if bias:
-                H[p, p] = max(H[p, p], rules.faint * possible / mu)
+            _add_curvature(Z, margins.curvature, H)
+            _bend(H, w, mu, centre, l1, rules.faint * possible / mu)
             descent = _descend(H, diagonal, g, d)
         evaluated = descent > rules.no_descent * abs(value)
         if evaluated:
-            for i in range(q):
-                total = 0.0
-                for j in range(m):
-                    total += Z[i, j] * d[j]
-                margins.m[i] = total
+            _products(Z, d, margins.m)
             t = _seek(w, d, data, margins, mu, centre, loss, l1, descent)
-            for j in range(m):
-                v[j] += t * d[j]
+            v += t * d
             steps += 1
             step_of_rows(0, q, Z, data, margins, mu, loss, t, weights, sums)
         elif loss != HINGE or mu <= rules.smallest:
             break
         else:
-            for i in range(q):
-                margins.centre[i] = margins.weight[i] * data.y[i] / data.c[i]
-            for j in range(p):
-                centre[j] = _l1_u(centre[j] + w[j] / mu)
+            _recentre(data, margins, w, mu, centre, l1)
             mu *= rules.factor
             step_of_rows(0, q, Z, data, margins, mu, loss, 0.0, weights, sums)
-    how = ends.how[k]
-    how[ROUNDS], how[STEPS], how[REACHED] = rounds, steps, 1 if reached else 0
+    _say(ends.how[k], rounds, steps, reached)
 
 
 @helper
@@ -350,7 +426,7 @@ def _hinge_values(y, c, beta, e, b):
         f = y[i] - e[i]
         square += beta[i] * f
         gain += beta[i] * y[i]
-        loss += c[i] * _positive(1.0 - y[i] * (f + b))
+        loss += c[i] * _true_loss(1.0 - y[i] * (f + b), HINGE)
     return 0.5 * square + loss, gain - 0.5 * square
 
 
@@ -378,22 +454,20 @@ def _pairs_fit(k, n_chunks, K, parts, bias, tol, most, ends):
     threshold, rounds, steps, reached = CLOSER * violation, 0, 0, False
     while True:
         objective, dual = _hinge_values(y, c, beta, e, b)
-        trace = ends.trace[k, rounds]
-        trace[MU], trace[SMOOTHED], trace[OBJECTIVE], trace[DUAL] = 0.0, objective, objective, dual
+        _note(ends.trace[k, rounds], 0.0, objective, objective, dual)
         rounds += 1
         reached = objective - dual <= ALMOST * tol * objective
         if reached or rounds == most or not violation > 0.0:
             break
         taken = _dual_steps(Q, diagonal, lower, upper, bias, threshold, few, beta, e)
         if taken == few:
-            steps += _newton_steps(Q, lower, upper, bias, ridge, beta, e)
+            steps += _free_steps(Q, lower, upper, bias, ridge, beta, e)
         b, violation = _level(beta, e, lower, upper, bias)
         threshold = CLOSER * min(threshold, violation)
     for i in range(q):
         ends.duals[used[i]] = beta[i]
     ends.points[k, 0] = b
-    how = ends.how[k]
-    how[ROUNDS], how[STEPS], how[REACHED] = rounds, steps, 1 if reached else 0
+    _say(ends.how[k], rounds, steps, reached)
 
 
 @kernel
@@ -442,8 +516,7 @@ def _least_squares_fit(k, n_chunks, K, parts, bias, tol, most, ends):
             loss += 0.5 * r * r / ridge[i]
             squares += 0.5 * beta[i] * beta[i] * ridge[i]
         objective, dual = 0.5 * square + loss, gain - 0.5 * square - squares
-        trace = ends.trace[k, rounds]
-        trace[MU], trace[SMOOTHED], trace[OBJECTIVE], trace[DUAL] = 0.0, objective, objective, dual
+        _note(ends.trace[k, rounds], 0.0, objective, objective, dual)
         rounds += 1
         lost = abs(total) * (2.0 + abs(b)) if bias else 0.0
         reached = objective - dual + lost <= ALMOST * tol * objective
@@ -452,5 +525,4 @@ def _least_squares_fit(k, n_chunks, K, parts, bias, tol, most, ends):
     for i in range(q):
         ends.duals[used[i]] = beta[i]
     ends.points[k, 0] = b
-    how = ends.how[k]
-    how[ROUNDS], how[STEPS], how[REACHED] = rounds, 0, 1 if reached else 0
+    _say(ends.how[k], rounds, 0, reached)

@@ -219,7 +219,7 @@ class Run:
         cut short; its best point is to be noted next."""
         self.iterations, self.status = before.rounds, before.status
         self.rows = list(before.history)
-        self.why = f"a compiled call of {before.rounds} iterations did not suffice"
+        self.why = f"after what one compiled call found (rounds: {before.rounds})"
 
     def begin_again(self, problem: Problem) -> None:
         """Go on with a more exact problem: the points and bounds of the other do not count."""
