@@ -37,10 +37,11 @@ def bias_range(
     # b is least where Σ{c_i : e_i ≤ b} first reaches the cost of all positive rows, and largest
     # where it first exceeds it
     positive, doubt = float(c[y > 0].sum()), growth(2.0 * len(e) + 8.0) * total
-    low, high = np.sort(e - off), np.sort(e + off)
-    by_low = np.cumsum(c[np.argsort(e - off, kind="stable")])
-    by_high = np.cumsum(c[np.argsort(e + off, kind="stable")])
-    first = int(np.searchsorted(by_low, positive - doubt))
-    last = int(np.searchsorted(by_high, positive + doubt, side="right"))
+    low, high = e - off, e + off
+    by_least, by_most = low.argsort(kind="stable"), high.argsort(kind="stable")
+    low, high = low[by_least], high[by_most]
+    by_low, by_high = c[by_least].cumsum(), c[by_most].cumsum()
+    first = int(by_low.searchsorted(positive - doubt))
+    last = int(by_high.searchsorted(positive + doubt, side="right"))
     least = -np.inf if positive <= doubt or first == len(e) else float(low[first])
     return least, np.inf if last == len(e) else float(high[last])
