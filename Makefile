@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-pure test-slow test-lowest test-newest mutants fuzz fuzz-certificates lint format docs screenshots bench-read bench-kernels bench-startup \
-	bench-threads bench-solvers bench-certify bench-peers bench-paper bench-scale bench bench-compare clean
+	bench-threads bench-small bench-solvers bench-certify bench-peers bench-paper bench-scale bench bench-compare clean
 
 # Peers that some tests compare with; without them these tests are skipped. Programs are installed
 # where that can be done without asking: by root on Debian, as in a container.
@@ -114,7 +114,7 @@ docs: $(READY)
 screenshots: $(READY)
 	$(BIN)/python -m bench.screenshots
 
-bench-read bench-kernels bench-startup bench-solvers bench-threads bench-certify: bench-%: $(VENV)/.ready-bench
+bench-read bench-kernels bench-startup bench-solvers bench-threads bench-small bench-certify: bench-%: $(VENV)/.ready-bench
 	$(BIN)/python -m bench.$* $(ARGS)
 
 # 20 million rows, 20 GB of disk and half an hour; ARGS=--quick for a minute

@@ -39,7 +39,7 @@ from .kernel_matrix import (
 )
 from .linear import solve_rows
 from .solution import Solution
-from .start import Start
+from .start import Start, Unfinished
 
 
 def solve_kernel(
@@ -50,10 +50,11 @@ def solve_kernel(
     rows: KernelRows | None = None,
     alpha0: np.ndarray | None = None,
     slot: Slot | None = None,
+    before: Unfinished | None = None,
 ) -> Solution:
     """A `Solution` with β in place of w; the rows of the kernel matrix may be there already, and
     pairwise steps may start from a dual point, and save their state or take up one that was."""
-    if must_end() or settings.time_limit == 0.0:
+    if before is None and (must_end() or settings.time_limit == 0.0):
         return untrained(c, settings, must_end() or "time_limit")
     if settings.model not in HALF_SQUARE:
         return _solve_on_columns(X, y, c, settings, rows, slot)
@@ -65,12 +66,21 @@ def solve_kernel(
     if settings.solver == "auto":
         run.engine = "coordinate" if loss == HINGE else "newton"
         run.why = f"the engine of {settings.model} with a kernel"
+    if before is not None:
+        run.go_on_after(before)
+        alpha0 = before.start.alpha0
+        problem.place(alpha0 * y)
+        at = problem.current()
+        run.note(at)
+        run.certify(at)
     ending = Ending(run, partial(settle_kernel, run))
     settle = ending.settle
     saving = None if slot is None else KernelSaving(slot, problem)
     left = partial(before_rescue, run) if loss == HINGE else None
     with until_interrupted(run, left):
-        if run.engine == "coordinate":
+        if run.done:
+            pass
+        elif run.engine == "coordinate":
             _run_pairwise(problem, ending, alpha0, saving)
         elif run.engine == "newton" and loss == SQUARE:
             with np.errstate(all="ignore"):  # what is no number ends the run uncertified

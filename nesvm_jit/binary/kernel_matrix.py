@@ -72,6 +72,13 @@ def kernel_rows(X: Matrix, settings: Settings) -> KernelRows:
     return KernelRows(narrow, spec, budget, dtype)
 
 
+def small_matrix(X: Matrix, settings: Settings) -> tuple[np.ndarray, EntryError]:
+    """The kernel matrix of a few rows in float64, and the error of its entries."""
+    spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
+    K = gram(narrow, None, settings.kernel, spec.gamma, settings.coef0, settings.degree)
+    return K, entries_of(narrow, spec, np.float64)
+
+
 def spec_of(X: Matrix, settings: Settings) -> Spec:
     """The kernel, whose values on these rows must be numbers: none is beyond those of a row with
     itself."""

@@ -27,7 +27,7 @@ from ..solvers.starts import first_smoothing
 from .centred import centre_columns
 from .finish import Ending, conclude, settle_linear, until_interrupted, with_objective
 from .solution import Solution
-from .start import Start
+from .start import Start, Unfinished
 
 WEIGHT_VECTORS = 8  # vectors as long as w that a solver holds at least
 LARGEST = 1e140  # that n · C · ‖x‖²/μ may be: its square is still a number
@@ -40,6 +40,7 @@ def solve_rows(
     settings: Settings,
     start: Start,
     columns: Columns | None = None,
+    before: Unfinished | None = None,
 ) -> Solution:
     """The linear problem on rows in memory, as it is or as one that is the same and easier: without
     the features that no row has, which weigh nothing, and with columns far from zero moved there,
@@ -55,7 +56,8 @@ def solve_rows(
     model = MODELS[settings.model]()
     problem = problem_in_memory(moved, y, c, model, settings.bias)
     problem.columns = columns  # the same errors where columns are moved
-    found = solve_problem(problem, settings, start if shift is None else start.moved(shift))
+    start = start if shift is None else start.moved(shift)
+    found = solve_problem(problem, settings, start, before)
     if shift is not None:
         same = problem_in_memory(narrow, y, c, model, settings.bias)
         same.columns = columns
@@ -85,8 +87,11 @@ def _with_all_features(found: Solution, kept: np.ndarray | None, p: int) -> Solu
     return replace(found, w=w)
 
 
-def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> Solution:
-    """Run the engine asked for, or chosen, on a linear problem wherever its rows are."""
+def solve_problem(
+    problem: LinearProblem, settings: Settings, start: Start, before: Unfinished | None = None
+) -> Solution:
+    """Run the engine asked for, or chosen, on a linear problem wherever its rows are; from where a
+    compiled call has left it, that point is `start`."""
     v0, w_star = start.points(problem.n_features, settings.bias)
     first = first_smoothing(settings)
     _require_range(problem, first)
@@ -97,13 +102,19 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
     if run.engine == "coordinate" and not problem.shard.data.resident:
         raise InputError("solver coordinate needs all rows in memory; newton works in passes")
     alpha0 = None if start.alpha0 is None else _inside_bounds(problem, start.alpha0)
+    if before is not None:
+        run.go_on_after(before)
+        at = problem.judge(v0, alpha0, problem.dual_weights(alpha0))
+        run.note(at)
+        run.certify(at)
     saving = None if start.slot is None else Saving(start.slot, problem)
     taken_up = None if saving is None else saving.take_up(run, _resume)
     ending = Ending(run, partial(settle_linear, problem, run, v0, first))
     with until_interrupted(run):
         engine = ENGINES[run.engine]
         state: State | None = taken_up
-        if state is None:
+        last = state
+        if state is None and not run.done:
             state = engine.begin(problem, run, v0, w_star, alpha0)
         while state is not None:
             if saving is not None:
@@ -122,8 +133,10 @@ def solve_problem(problem: LinearProblem, settings: Settings, start: Start) -> S
     return conclude(run, ending.settle)
 
 
-def _go_on(problem: LinearProblem, run: Run, state: State) -> None:
-    """More steps of the engine that has ended the run."""
+def _go_on(problem: LinearProblem, run: Run, state: State | None) -> None:
+    """More steps of the engine that has ended the run, if one has."""
+    if state is None:
+        return
     engine = ENGINES[run.engine]
     drive(engine.steps(problem, run, state), run, engine.certify, engine.patience)
 

@@ -23,8 +23,9 @@ from ..settings import Settings
 from .costs import costs
 from .kernel import saves_its_state, solve_kernel
 from .linear import solve_problem, solve_rows
+from .small import Part, solve_small_problems
 from .solution import Solution
-from .start import Start
+from .start import Start, Unfinished
 
 
 @interpreted_first
@@ -87,10 +88,19 @@ def solve_checked(
     settings: Settings,
     start: Start | None = None,
     kernel_rows: KernelRows | None = None,
+    before: Unfinished | None = None,
 ) -> Solution:
     """`solve` for data that have been checked, with the cost of every row. The rows of a kernel
-    matrix may be there already; pairwise steps then start from a dual point."""
+    matrix may be there already; pairwise steps then start from a dual point. A compiled call may
+    have left the problem unfinished."""
     start = start or Start()
+    if before is None and start.is_cold and kernel_rows is None and not isinstance(X, OnDisk):
+        for found in solve_small_problems(X, [Part(None, y, c)], settings) or []:
+            if isinstance(found, Solution):
+                return found
+            before = found
+    if before is not None:
+        start = replace(before.start, slot=start.slot)
     if settings.approx is not None:
         raise InputError("approx is for `train`, which keeps the landmarks")
     with one_blas_thread():
@@ -99,8 +109,8 @@ def solve_checked(
             return solve_problem(LinearProblem(shard), settings, start)
         if settings.kernel != "linear":
             alpha0 = None if kernel_rows is None else start.alpha0
-            return solve_kernel(X, y, c, settings, kernel_rows, alpha0, start.slot)
-        return solve_rows(X, y, c, settings, start)
+            return solve_kernel(X, y, c, settings, kernel_rows, alpha0, start.slot, before)
+        return solve_rows(X, y, c, settings, start, before=before)
 
 
 # ---------------------------------------------------------------- the public edge

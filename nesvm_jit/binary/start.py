@@ -13,6 +13,17 @@ FARTHEST = 1e50  # that an entry of w⁰ or w⋆ may be from zero: squares of ma
 
 
 @dataclass(frozen=True)
+class Unfinished:
+    """Where a compiled call has left a problem that it could not finish, or that was cut short:
+    the point is a `Start`."""
+
+    start: "Start"
+    status: str
+    rounds: int
+    history: list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
 class Start:
     """Where a linear solver starts and the prox-centre of the paper's methods; zero by default.
     α⁰, a dual point, is what newton and coordinate start from best. The slot is where its state
@@ -24,6 +35,13 @@ class Start:
     b_star: float = 0.0
     alpha0: Any = None
     slot: Slot | None = None
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether nothing is known that a solver could start from."""
+        given = (self.w0, self.w_star, self.alpha0)
+        saved = self.slot is not None and self.slot.state is not None
+        return not (saved or self.b0 or self.b_star or any(v is not None for v in given))
 
     def of_features(self, kept: np.ndarray | None, p: int) -> "Start":
         """The same start for some of the p features; None are all."""

@@ -78,19 +78,30 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
     for kind, X in matrices().items():
         for name, call in calls(X).items():
             yield f"{name}, {kind}", call
-        choices: list[dict[str, Any]] = [{}, {"solver": "coordinate"}, {"kernel": "rbf"}]
+        choices: list[dict[str, Any]] = [
+            *({"solver": "newton"}, {"solver": "coordinate"}),
+            {"kernel": "rbf", "solver": "coordinate"},
+        ]
         for options in choices:
             call = partial(solve, X, [1.0, -1.0, 1.0, -1.0], **options)
-            name = "".join(f" {value}" for value in options.values())
-            yield f"solve{name}, {kind}", call
+            yield f"solve{_words(options)}, {kind}", call
         yield f"kernel rows, {kind}", partial(_kernel_rows, X)
         if not isinstance(X, np.ndarray):
             wide = csr_matrix((X.data, X.indices, X.indptr), (X.shape[0], 1000))
             for dtype in (np.float64, np.float32):
                 call = partial(kernels.gram, wide, dtype=dtype)
                 yield f"thin gram {np.dtype(dtype)}, {kind}", call
+    small: list[dict[str, Any]] = [{}, {"kernel": "rbf"}, {"kernel": "rbf", "model": "lssvm"}]
+    for options in small:
+        call = partial(solve, matrices()["dense float64"], [1.0, -1.0, 1.0, -1.0], **options)
+        yield f"small fits{_words(options)}", call
     yield "hard duals", _hard_dual
     yield "model files", _read_model
+
+
+def _words(options: dict[str, Any]) -> str:
+    """The values of some options, each after a space."""
+    return "".join(f" {value}" for value in options.values())
 
 
 def _read(dtype: Any) -> None:

@@ -60,14 +60,8 @@ def _direction(L, m, inside, bias, e, step, level):
 
 @takes(lambda Q, *_: 20 * Q.size)  # a few steps, each of which changes the whole factor
 @exact_loop
-def _newton_steps(Q, lower, upper, bias, ridge, beta, e):
-    """On the samples F inside their bounds the dual is largest at β_F + K_FF⁻¹(e_F − b): go there,
-    or as far as the first of them reaches a bound; leave that one there, and again. Returns the
-    steps taken.
-
-    K_FF is factorised once, with a ridge of this size on its diagonal, and each sample that
-    leaves is taken out of the factor.
-    """
+def _free_block(Q, lower, upper, ridge, beta):
+    """The samples F inside their bounds, and K_FF with a ridge of this size on its diagonal."""
     q = len(beta)
     inside = np.empty(q, np.int64)
     m = 0
@@ -80,7 +74,18 @@ def _newton_steps(Q, lower, upper, bias, ridge, beta, e):
         for k in range(m):
             A[s, k] = Q[inside[s], inside[k]]
         A[s, s] += ridge
-    L = np.linalg.cholesky(A)
+    return inside, A
+
+
+@exact_loop
+def _factored_steps(L, inside, Q, lower, upper, bias, beta, e):
+    """On the samples F inside their bounds the dual is largest at β_F + K_FF⁻¹(e_F − b): go there,
+    or as far as the first of them reaches a bound; leave that one there, and again. Returns the
+    steps taken.
+
+    K_FF is factorised once, and each sample that leaves is taken out of the factor.
+    """
+    q, m = len(beta), len(L)
     step, level, cosine, sine = np.empty(m), np.empty(m), np.empty(m), np.empty(m)
     steps = 0
     while m > (1 if bias else 0):
@@ -112,3 +117,10 @@ def _newton_steps(Q, lower, upper, bias, ridge, beta, e):
             break
         m = left
     return steps
+
+
+@exact_loop
+def _newton_steps(Q, lower, upper, bias, ridge, beta, e):
+    """The steps on the samples inside their bounds, K_FF being factorised by LAPACK."""
+    inside, A = _free_block(Q, lower, upper, ridge, beta)
+    return _factored_steps(np.linalg.cholesky(A), inside, Q, lower, upper, bias, beta, e)

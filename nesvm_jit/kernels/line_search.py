@@ -6,10 +6,42 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..jit import chunk_bounds, exact_kernel, partial_sums
+from ..jit import chunk_bounds, exact_helper, exact_kernel, partial_sums
 from ..matrix.matrix import row_axpy, shape
 from .loss import loss_about, loss_slope
 from .sums import _collect, clear
+
+LINE_ROUNDS = 60  # slopes that a line search takes at most: a bracket is halved to rounding by then
+LINE_EXACT = 1e-4  # share of the slope at the start that a line search may leave
+LINE_WHOLE = 0.1  # share that a whole step may leave, beyond which F falls on: more costs rounds
+# Slopes after which a step that is still too long shrinks by more than a half: where H is singular
+# but for its ridge, a direction may be 1e19 times as long as the step.
+LINE_HALVINGS, LINE_SHRINK = 10, 1e-3
+LINE_GROWTH = 100.0  # a step grows at most so many times while no end of the descent is in sight
+
+
+def line_ends(tried, first, descent):
+    """Whether a step that leaves the slope `first` of −descent is the one to take, after so many
+    others: the whole step is taken as it is where it leaves little."""
+    enough = abs(first) <= LINE_EXACT * descent
+    return enough or (tried == 0 and -LINE_WHOLE * descent <= first and first < 0.0)
+
+
+def next_on_line(tried, low, high, t, first, second):
+    """Where to look next for the root of φ'(t), which is piecewise linear and never falls: Newton
+    inside a bracket. Given φ' and φ'' at t, an end of the bracket by now."""
+    newton_step = t - first / second if second > 0.0 else np.inf
+    if low < newton_step and newton_step < high:
+        return newton_step if high < np.inf else min(newton_step, LINE_GROWTH * t)
+    if high == np.inf:
+        return 4.0 * t
+    far = low == 0.0 and tried >= LINE_HALVINGS
+    return LINE_SHRINK * t if far else 0.5 * (low + high)
+
+
+def line_is_short(low, high):
+    """Whether only rounding is left of a bracket."""
+    return high < np.inf and high - low <= 1e-14 * high
 
 
 class Margins(NamedTuple):
@@ -24,9 +56,9 @@ class Margins(NamedTuple):
     curvature: np.ndarray
 
 
-@exact_kernel
-def _slope_partials(k, n_chunks, data, margins, mu, loss, t, partials):
-    lo, hi = chunk_bounds(len(data.y), n_chunks, k)
+@exact_helper
+def slope_of_rows(lo, hi, data, margins, mu, loss, t):
+    """The first two derivatives by t of Σ c h_μ(1 − y(f + t m)) over these rows."""
     first, second = 0.0, 0.0
     per = 1.0 / mu
     for i in range(lo, hi):
@@ -37,15 +69,13 @@ def _slope_partials(k, n_chunks, data, margins, mu, loss, t, partials):
         u, bend = loss_slope(margins.centre[i] + r * steep, r, steep, loss)
         first -= c * ym * u
         second += c * ym * ym * bend
-    partials[k, 0] = first
-    partials[k, 1] = second
+    return first, second
 
 
-@exact_kernel
-def _step_partials(k, n_chunks, X, data, margins, mu, loss, t, partials, sums):
-    lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
-    g = partials[k]
-    clear(g)
+@exact_helper
+def step_of_rows(lo, hi, X, data, margins, mu, loss, t, g, sums):
+    """f += t m for these rows, and what follows: g += Σ c y u x by the rows whose u changed; sums
+    become Σ c h_μ, Σ c h, Σ c u, Σ c y u and the largest u."""
     smoothed, true, total, g_b, largest = 0.0, 0.0, 0.0, 0.0, 0.0
     per = 1.0 / mu
     for i in range(lo, hi):
@@ -67,11 +97,27 @@ def _step_partials(k, n_chunks, X, data, margins, mu, loss, t, partials, sums):
         if change != 0.0:
             margins.weight[i] = a
             row_axpy(X, i, change, g)
-    sums[k, 0] = smoothed
-    sums[k, 1] = true
-    sums[k, 2] = total
-    sums[k, 3] = g_b
-    sums[k, 4] = largest
+    sums[0] = smoothed
+    sums[1] = true
+    sums[2] = total
+    sums[3] = g_b
+    sums[4] = largest
+
+
+@exact_kernel
+def _slope_partials(k, n_chunks, data, margins, mu, loss, t, partials):
+    lo, hi = chunk_bounds(len(data.y), n_chunks, k)
+    first, second = slope_of_rows(lo, hi, data, margins, mu, loss, t)
+    partials[k, 0] = first
+    partials[k, 1] = second
+
+
+@exact_kernel
+def _step_partials(k, n_chunks, X, data, margins, mu, loss, t, partials, sums):
+    lo, hi = chunk_bounds(shape(X)[0], n_chunks, k)
+    g = partials[k]
+    clear(g)
+    step_of_rows(lo, hi, X, data, margins, mu, loss, t, g, sums[k])
 
 
 def line_partials(n_chunks: int) -> np.ndarray:

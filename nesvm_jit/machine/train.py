@@ -10,6 +10,7 @@ import numpy as np
 from ..binary.costs import costs
 from ..binary.finish import untrained
 from ..binary.kernel_matrix import budget_bytes
+from ..binary.small import SmallFit
 from ..binary.solution import Solution
 from ..binary.solve import solve_checked
 from ..binary.start import Start
@@ -28,6 +29,7 @@ from .jobs import Job, Posed, make_job
 from .machine import Machine
 from .parallel import run_all
 from .session import MATRIX_SHARE, Session
+from .small import fit_small
 from .streamed import train_streamed
 from .warm import check_warm, warm_arrays, warm_starts
 
@@ -104,13 +106,16 @@ def train(
     data = partial(data_fingerprint, job.X, job.y, c, job.classes, *warm_arrays(warm))
     facts = {"multiclass": job.multiclass, "probability": bool(probability)}
     with session.saved(job.settings, data, **facts):
-        marks, posed = None, job
+        marks, posed, ready = None, job, None
         if checked.approx is not None:
             marks, posed = job.approximate()
-        elif _shares_matrix(job, probability):
+        elif warm is None:
+            ready = fit_small(job, c, session)
+        unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
+        if (unfinished or probability) and marks is None and _shares_matrix(job, probability):
             posed = session.within(MATRIX_SHARE, job.share_matrix) or job
-        starts = warm_starts(warm, job)
-        training = Training(posed, c, starts, session, bool(probability), _share_mb(posed))
+        starts, share = warm_starts(warm, job), _share_mb(posed)
+        training = Training(posed, c, starts, session, bool(probability), share, ready)
         tasks = [partial(training.solve, number) for number in range(len(job.problems))]
         found = run_all(tasks, session.stop, posed.small, posed.tiny)
     machine = machine_of(job, found) if marks is None else approximate_machine(job, found, marks)
@@ -150,13 +155,17 @@ class Training:
     session: Session
     probability: bool
     cache_mb: float | None  # for kernel rows of each sub-problem that runs beside others
+    ready: list[SmallFit] | None = None  # what a compiled call has made of the sub-problems
 
     def solve(self, number: int) -> Found:
         """Solve a sub-problem, or recall it from the checkpoint, and calibrate it if asked to."""
         job, problem = self.job, self.job.problems[number]
+        ready = None if self.ready is None else self.ready[number]
         c = job.costs_of(problem, self.c)
+        if isinstance(ready, Solution) and not self.probability and self.session.checkpoint is None:
+            return Found(problem, ready, c, self._share(ready), None)
         ending = self.session.ending(number)
-        if ending and job.settings.kernel != "linear" and not self.probability:
+        if ending and ready is None and job.settings.kernel != "linear" and not self.probability:
             return Found(problem, untrained(c, job.settings, ending), c, 0.0, None)
         posed = job.pose(problem)
         missing = posed.missing(c)
@@ -165,14 +174,21 @@ class Training:
             raise InputError(f"class {name} must have a row of positive weight")
 
         def solve(began: float, slot: Slot | None) -> Solution:
+            if isinstance(ready, Solution):
+                return ready
             start = replace(self.starts[number], slot=slot)
             settings = self._limit(number, began)
-            return solve_checked(posed.X, posed.sign, c, settings, start, posed.kernel_rows)
+            rows = posed.kernel_rows
+            return solve_checked(posed.X, posed.sign, c, settings, start, rows, ready)
 
         calibrate = partial(self._calibrate, posed, c, number) if self.probability else None
         shape = len(c), extent(job.X)[1]
         solution, sigmoid, seconds = self.session.recall_or_solve(number, solve, calibrate, shape)
         return Found(problem, solution, c, seconds, sigmoid)
+
+    def _share(self, ready: Solution) -> float:
+        """The seconds that a sub-problem has taken of a call for all."""
+        return float(ready.history["seconds"][-1]) / len(self.job.problems)
 
     def _limit(self, number: int, began: float | None = None, done: int = 0) -> Settings:
         """The settings of a fit of a sub-problem, which shares the memory with those that run

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels.line_search import LINE_ROUNDS, line_ends, line_is_short, next_on_line
 from ..models.base import Smoothing
 from ..problems.linear import LinearProblem
 from .directions import direction as linear_direction
@@ -25,13 +26,6 @@ ENOUGH = 0.3  # share of the gap that F_μ may be above its minimum before μ fa
 SMALLEST = 1e-12  # share of μ⁰ that is the last μ
 NO_DESCENT = 1e-15  # share of F_μ: a slope that is smaller is made by rounding
 PATIENCE = 200  # iterations without a smaller gap, after which rounding leaves nothing to gain
-LINE_ROUNDS = 60  # slopes that a line search takes at most: a bracket is halved to rounding by then
-LINE_EXACT = 1e-4  # share of the slope at the start that a line search may leave
-LINE_WHOLE = 0.1  # share that a whole step may leave, beyond which F falls on: more costs rounds
-# Slopes after which a step that is still too long shrinks by more than a half: where H is singular
-# but for its ridge, a direction may be 1e19 times as long as the step.
-LINE_HALVINGS, LINE_SHRINK = 10, 1e-3
-LINE_GROWTH = 100.0  # a step grows at most so many times while no end of the descent is in sight
 FIRST = Smoothing(4.0, 4.0)  # the first Hessian sees every row; they become fewer gently from there
 
 Direction = Callable[[Any, np.ndarray], np.ndarray]  # −H⁻¹g where a walk stands
@@ -93,27 +87,18 @@ def _next_step(problem: Smooth, s: State, direction: Direction, moving: bool) ->
 
 
 def _line_search(walk: Walk, descent: float, smoothing: Smoothing) -> float:
-    """The root of φ'(t), which is piecewise linear and never falls, from φ'(0) = −descent: Newton
-    inside a bracket. The whole step is taken as it is where it leaves little."""
-    enough = LINE_EXACT * descent
+    """The root of φ'(t), from φ'(0) = −descent."""
     low, high, t = 0.0, np.inf, 1.0
     for tried in range(LINE_ROUNDS):
         first, second = walk.slope(t, smoothing)
-        if abs(first) <= enough or (tried == 0 and -LINE_WHOLE * descent <= first < 0.0):
+        if line_ends(tried, first, descent):
             return t
         if first < 0.0:
             low = t
         else:
             high = t
-        newton_step = t - first / second if second > 0.0 else np.inf
-        if low < newton_step < high:
-            t = min(newton_step, LINE_GROWTH * t) if not np.isfinite(high) else newton_step
-        elif not np.isfinite(high):
-            t = 4.0 * t
-        else:
-            far = low == 0.0 and tried >= LINE_HALVINGS
-            t = LINE_SHRINK * t if far else 0.5 * (low + high)
-        if np.isfinite(high) and high - low <= 1e-14 * high:
+        t = next_on_line(tried, low, high, t, first, second)
+        if line_is_short(low, high):
             break
     return low if low > 0.0 else t
 

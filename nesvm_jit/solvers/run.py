@@ -35,6 +35,22 @@ class Problem(Protocol):
         """Weights and bias of a point."""
 
 
+class Before(Protocol):
+    """A compiled call that a run goes on after."""
+
+    @property
+    def status(self) -> str:
+        """How it was cut short, or nothing."""
+
+    @property
+    def rounds(self) -> int:
+        """How many iterations it took."""
+
+    @property
+    def history(self) -> list[tuple[Any, ...]]:
+        """A row of the history for each of them."""
+
+
 class Walk(Protocol):
     """Steps along directions."""
 
@@ -209,6 +225,13 @@ class Run:
             self.warm_up({"mu": mu}, part)
         if below.status in CUT_SHORT and not self.status:
             self.status = below.status
+
+    def go_on_after(self, before: "Before") -> None:
+        """Count the iterations of a compiled call that ended before its problem was solved, or was
+        cut short; its best point is to be noted next."""
+        self.iterations, self.status = before.rounds, before.status
+        self.rows = list(before.history)
+        self.why = f"after what one compiled call found (rounds: {before.rounds})"
 
     def begin_again(self, problem: Problem) -> None:
         """Go on with a more exact problem: the points and bounds of the other do not count."""

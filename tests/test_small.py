@@ -1,0 +1,252 @@
+"""Small fits in one compiled call: the optimum of solvers that are not ours, bounds true in exact
+arithmetic, and limits, callbacks and threads as of every fit."""
+
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+from nesvm_jit import jit, solve, train
+from nesvm_jit.binary.small import Part, solve_small_problems, suits
+from nesvm_jit.binary.solution import Solution
+from nesvm_jit.errors import NotCertifiedWarning
+from nesvm_jit.kernels import small
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.settings import Settings
+
+from . import data, exact, optima, oracle
+from .compare import same_machine
+
+MODELS = ("csvm", "lpsvm", "lssvm")
+CALL = "rows are so few that one compiled call fits them"
+
+pytestmark = pytest.mark.pure
+
+
+def features(kernel, X):
+    """Rows of a linear machine that is the kernel's."""
+    K = X @ X.T if kernel == "precomputed" else oracle.gram(X, X, kernel, 1.0 / X.shape[1], 0.5, 2)
+    return optima.features_of(K)
+
+
+@pytest.mark.parametrize("kind", data.KINDS)
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_linear_fit_is_near_the_optimum(model, bias, kind):
+    X, y, c = data.half_space_and_costs(n=50, p=4)
+    A = data.as_kind(X, kind)
+    best = optima.optimum(model, oracle.dense(A), y, c, bias)
+    s = solve(A, y, model, sample_weight=c, bias=bias, tol=1e-6)
+    assert s.status == "converged"
+    assert s.why == f"50 {CALL}"
+    assert s.objective == pytest.approx(optima.objective(model, oracle.dense(A), y, c, s.w, s.b))
+    assert s.dual_objective <= best * (1 + 1e-9)
+    assert best <= s.objective * (1 + 1e-9)
+    assert s.gap <= 1e-6
+    np.testing.assert_allclose(s.margins, oracle.margins(A, s.w, s.b), atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "precomputed"])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+def test_a_fit_with_a_kernel_is_near_the_optimum(model, bias, kernel):
+    X, y, c = data.half_space_and_costs(n=40, p=3)
+    Phi = features(kernel, X)
+    best = optima.optimum(model, Phi, y, c, bias)
+    A = X @ X.T if kernel == "precomputed" else X
+    how = {"coef0": 0.5, "degree": 2, "sample_weight": c, "bias": bias, "tol": 1e-5}
+    s = solve(A, y, model, kernel, **how)
+    assert s.status == "converged"
+    assert s.why == f"40 {CALL}"
+    assert s.objective == pytest.approx(
+        optima.objective(model, Phi, y, c, Phi.T @ s.beta, s.b), rel=1e-8
+    )
+    assert s.dual_objective <= best * (1 + 1e-7)
+    assert best <= s.objective * (1 + 1e-7)
+    assert s.gap <= 1e-5
+    assert (s.beta[c == 0.0] == 0.0).all()
+    np.testing.assert_allclose(s.margins, Phi @ (Phi.T @ s.beta) + s.b, atol=1e-7)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("model", MODELS)
+def test_bounds_of_small_fits_hold_in_exact_arithmetic(model, bias):
+    for seed in range(4):
+        X, y, c = data.half_space_and_costs(n=12, p=3, seed=seed)
+        s = solve(X, y, model, sample_weight=c, bias=bias, C=10.0**seed)
+        assert CALL in s.why
+        assert exact.judge(exact.linear(model, X, y, 10.0**seed * c, bias), s) == []
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+def test_bounds_with_a_kernel_hold_in_exact_arithmetic(model, bias):
+    for seed in range(3):
+        X, y, c = data.half_space_and_costs(n=12, p=3, seed=seed)
+        s = solve(X, y, model, "rbf", C=10.0**seed, sample_weight=c, bias=bias, gamma=0.25)
+        assert CALL in s.why
+        K, off = exact.kernel_matrix(X, "rbf", 0.25, 0.0, 3)
+        assert exact.judge(exact.with_kernel(model, K, off, y, 10.0**seed * c, bias), s) == []
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+@pytest.mark.parametrize("multiclass", ["ovo", "ovr"])
+def test_machines_of_several_classes_are_their_sub_problems(kernel, multiclass):
+    X, y = data.corners(k=3, n=45)
+    m = train(X, y, kernel=kernel, multiclass=multiclass, gamma=0.5)
+    for number, facts in enumerate(m.problems):
+        a, b = (*facts["classes"], None)[:2]
+        rows = np.isin(y, facts["classes"]) if b is not None else np.full(len(y), True)
+        sign = np.where(y[rows] == a, 1.0, -1.0)
+        s = solve(X[rows], sign, kernel=kernel, gamma=0.5)
+        assert CALL in facts["why"]
+        assert facts["objective"] == pytest.approx(s.objective, rel=1e-10)
+        assert facts["dual_objective"] == pytest.approx(s.dual_objective, rel=1e-10)
+        assert m.record.bias[number] == pytest.approx(s.b, abs=1e-9)
+
+
+def test_a_machine_has_the_same_bits_for_any_number_of_threads():
+    X, y = data.corners(k=4, n=60)
+    machines = []
+    for threads in (1, min(2, jit.most_threads())):
+        jit.set_threads(threads)
+        machines.append([train(X, y, kernel=kernel) for kernel in ("linear", "rbf")])
+    for one, two in zip(*machines, strict=True):
+        same_machine(one, two)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_callback_sees_every_round_and_ends_the_fit_at_one(kernel):
+    X, y = data.half_space(n=60)
+    whole = solve(X, y, kernel=kernel, C=10.0)
+    rows = []
+    solve(X, y, kernel=kernel, C=10.0, callback=rows.append)
+    assert [row["round"] for row in rows] == list(range(1, whole.n_iter))  # the last is certified
+    with pytest.warns(NotCertifiedWarning):
+        s = solve(X, y, kernel=kernel, C=10.0, callback=lambda row: row["round"] == 3)
+    assert (s.status, s.n_iter) == ("interrupted", 3)
+    assert whole.n_iter > 3
+    np.testing.assert_array_equal(s.history["dual"], whole.history["dual"][:3])
+    assert whole.dual_objective <= s.objective
+    assert s.objective <= np.min(s.history["objective"]) * (1 + 1e-9)
+    assert s.dual_objective >= s.history["dual"][-1] - 1e-9 * abs(s.objective)
+
+
+@pytest.mark.parametrize("limit", [{"max_iter": 2}, {"time_limit": 0.0}])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_limits_hold(kernel, limit):
+    X, y = data.half_space(n=60)
+    with pytest.warns(NotCertifiedWarning):
+        s = solve(X, y, kernel=kernel, C=10.0, **limit)
+    assert s.status == ("iteration_limit" if "max_iter" in limit else "time_limit")
+    assert s.n_iter == limit.get("max_iter", 1)
+    assert 0.0 <= s.dual_objective <= s.objective <= 600.0 * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_ctrl_c_in_the_call_keeps_what_was_found(kernel, monkeypatch):
+    X, y = data.half_space(n=60)
+    name = "_newton_fit" if kernel == "linear" else "_pairs_fit"
+    fit = getattr(small, name)
+
+    def interrupted(*args):
+        fit(*args)
+        raise KeyboardInterrupt
+
+    whole = solve(X, y, kernel=kernel)
+    monkeypatch.setattr(small, name, interrupted)
+    with pytest.warns(NotCertifiedWarning):
+        s = solve(X, y, kernel=kernel)
+    assert (s.status, s.n_iter) == ("interrupted", whole.n_iter)
+    assert s.gap <= 1e-3
+
+
+def test_the_engines_go_on_where_the_call_could_not(monkeypatch):
+    X, y = data.half_space(n=60)
+    monkeypatch.setattr("nesvm_jit.binary.small.ROUNDS", 2)
+    for kernel in ("linear", "rbf"):
+        s = solve(X, y, kernel=kernel, C=10.0)
+        assert s.status == "converged"
+        assert s.n_iter > 2
+        np.testing.assert_array_equal(s.history["round"][:2], [1, 2])
+        assert "after" in s.why
+
+
+def test_what_is_small():
+    X, _ = data.half_space(n=60)
+    part = Part(None, np.ones(60), np.ones(60))
+
+    def small_as(X=X, part=part, **settings):
+        return suits(as_matrix(X), [part], Settings(**settings))
+
+    assert small_as()
+    assert small_as(kernel="rbf")
+    assert not small_as(solver="newton")
+    assert not small_as(moving_centre=False)
+    assert not small_as(tol=1e-10)
+    assert not small_as(model="lpsvm", kernel="rbf")
+    assert not small_as(kernel="rbf", cache_mb=0.05)
+    assert small_as(kernel="rbf", cache_mb=0.06)
+    assert not small_as(kernel="rbf", approx="nystroem")
+    assert not small_as(np.ones((60, 129)))
+    assert small_as(np.ones((60, 128)))
+    assert not small_as(np.ones((60, 0)))
+    assert not small_as(part=Part(None, np.ones((1 << 19) // 5 + 1), np.ones(1)))
+    assert small_as(part=Part(None, np.ones((1 << 19) // 5), np.ones(1)))
+    assert not small_as(np.ones((2001, 1)), kernel="rbf")
+    assert not small_as(part=Part(None, np.ones(501), np.ones(501)), kernel="rbf", model="lssvm")
+
+
+def test_columns_far_from_zero_and_huge_rows_are_for_the_engines():
+    X, y = data.half_space(n=60)
+    part = Part(None, y, np.ones(60))
+    ask = partial(solve_small_problems, parts=[part], settings=Settings())
+    assert ask(as_matrix(X)) is not None
+    assert ask(as_matrix(np.hstack([X, 1e6 + X[:, :1]]))) is None
+    assert ask(as_matrix(1e60 * X)) is None
+
+
+def test_lp_machines_have_exact_zeros():
+    X, y = data.half_space(n=60, p=5)
+    X = np.hstack([X, 1e-3 * np.random.default_rng(0).standard_normal((60, 3))])
+    s = solve(X, y, "lpsvm", C=0.1)
+    assert CALL in s.why
+    assert (s.w[5:] == 0.0).all()
+    assert s.w.any()
+
+
+def test_every_sub_problem_is_solved_in_the_one_call(monkeypatch):
+    X, y = data.corners(k=4, n=60)
+    calls = []
+    fit = small._newton_fit
+    monkeypatch.setattr(small, "_newton_fit", lambda n, *args: (calls.append(n), fit(n, *args)))
+    m = train(X, y, multiclass="ovo")
+    assert calls == [6]
+    assert len(m.problems) == 6
+
+
+def test_a_machine_of_three_classes_takes_few_calls_of_python():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0, 2.0], 40)
+    X = rng.standard_normal((120, 13)) + y[:, None]
+    train(X, y)
+    calls = []
+    sys.setprofile(lambda frame, event, arg: calls.append(event) if event == "call" else None)
+    try:
+        train(X, y)
+    finally:
+        sys.setprofile(None)
+    assert len(calls) < 700
+
+
+def test_a_part_is_solved_as_if_it_were_alone():
+    X, y = data.half_space(n=60)
+    some = np.flatnonzero(np.arange(60) % 3)
+    both = [Part(None, y, np.ones(60)), Part(some, y[some], np.full(len(some), 2.0))]
+    for kernel in ("linear", "rbf"):
+        whole, part = solve_small_problems(as_matrix(X), both, Settings(kernel=kernel, gamma=0.5))
+        assert isinstance(whole, Solution)
+        alone = solve(X[some], y[some], kernel=kernel, gamma=0.5, C=2.0)
+        assert part.objective == pytest.approx(alone.objective, rel=1e-9)
+        assert part.dual_objective == pytest.approx(alone.dual_objective, rel=1e-9)
+        assert len(part.alpha) == len(some)
