@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ..kernels.exact_sums import Sums as ExactSums
+from ..kernels.exact_sums import column_products, row_products
 from ..kernels.loss import RowData
+from ..matrix.matrix import readonly
 from ..models.base import Model
-from ..numerics.exact_sums import Sums as ExactSums
-from ..numerics.exact_sums import column_products, row_products
 from .rounding import EntryError, row_norms_above
 
 
@@ -64,13 +65,13 @@ class FewRows:
 
     def column_products(self, a: np.ndarray) -> ExactSums:
         """Σ a_i x_i, nearly exactly."""
-        return column_products(self.X, a)
+        return column_products(readonly(self.X), a)
 
     def reduce_products(
         self, function: Callable, w: np.ndarray, vectors: tuple, numbers: tuple
     ) -> Any:
         """function(rows, x_i·w nearly exactly, *vectors, *numbers)."""
-        return function(self.rows, row_products(self.X, w), *vectors, *numbers)
+        return function(self.rows, row_products(readonly(self.X), w), *vectors, *numbers)
 
     def row_norms(self) -> np.ndarray:
         """‖x_i‖₂ of every row, rounded up."""
