@@ -7,6 +7,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from nesvm_jit.matrix.checks import as_matrix
 
 from .commands import contents, data_file, done, folder_with, kernel_text, refused
 from .data import blobs
@@ -270,3 +271,19 @@ def test_a_mistake_late_in_the_file_keeps_the_old_output(here, monkeypatch):
     )
     assert (here / "out").read_text() == "old"
     assert not list(here.glob(".*"))
+
+
+def test_rows_that_are_predicted_are_told_after_every_block(tmp_path, monkeypatch):
+    from nesvm_jit import train
+    from nesvm_jit.machine import predict
+
+    X, y = np.array([[1.0, 0.0], [-1.0, 0.5], [2.0, 1.0]]), np.array([1.0, -1.0, 1.0])
+    model = tmp_path / "model"
+    train(X, y).save(model)
+    blocks = [(as_matrix(X[:2]), y[:2]), (as_matrix(X[2:]), y[2:])]
+    monkeypatch.setattr(predict, "_blocks", lambda path, machine: (block for block in blocks))
+    told = []
+    found = predict.predict_file("rows", model, tmp_path / "out", progress=told.append)
+    assert told == [{"rows": 2}, {"rows": 3}]
+    assert found == (3, 3)
+    assert (tmp_path / "out").read_text() == "1\n-1\n1\n"

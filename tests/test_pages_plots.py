@@ -801,3 +801,14 @@ def test_the_legend_keeps_above_the_strip(drawn):
     ax = drawn(document(lines(curve(), levels=[level]))).axes[0]
     box = ax.get_legend().get_bbox_to_anchor().transformed(ax.transAxes.inverted())
     assert (box.x0, box.y0, box.x1, box.y1) == pytest.approx((0, 0, 1, 1))
+
+
+def test_charts_have_a_left_and_a_bottom_line_alone():
+    from nesvm_jit.pages.plots import STYLE
+
+    sides = {
+        side: STYLE.get(f"axes.spines.{side}", True) for side in ("left", "bottom", "top", "right")
+    }
+    assert sides == {"left": True, "bottom": True, "top": False, "right": False}
+    assert (STYLE["axes.grid"], STYLE["axes.axisbelow"]) == (True, True)
+    assert STYLE["text.parse_math"] is False  # a name may have a dollar sign
