@@ -38,7 +38,7 @@ def rows_of(X, kernel="rbf", budget=AMPLE, dtype=np.float64):
 def solved(rows, y, c, bias, tol=1e-8, alpha0=None, **limits):
     problem = KernelProblem(rows, y, c, bias)
     run = Run(problem, Settings(tol=tol, **limits))
-    run_in_pairs(problem, alpha0, run)
+    run_in_pairs(problem, begin(problem, alpha0), run)
     return problem, run
 
 
@@ -222,7 +222,7 @@ def test_the_optimum_of_an_interior_point_method_is_reached(kernel, bias):
     assert (run.alpha <= c).all()
     assert not bias or abs(run.alpha @ y) < 1e-12 * c.sum()
     again = Run(problem, Settings(tol=1e-7))
-    run_in_pairs(problem, run.alpha, again)
+    run_in_pairs(problem, begin(problem, run.alpha), again)
     assert again.iterations == 1
 
 
