@@ -14,7 +14,7 @@ from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.pairwise import choose
+from nesvm_jit.solvers.pairwise import begin, choose
 from nesvm_jit.solvers.run import Run
 from scipy.sparse import csc_matrix, csr_matrix
 
