@@ -27,7 +27,7 @@ from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.driver import always, drive, where_it_may_end
 from nesvm_jit.solvers.engines import ENGINES
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.pairwise import choose, improve
+from nesvm_jit.solvers.pairwise import begin, choose, improve
 from nesvm_jit.solvers.run import Run
 
 from . import oracle
@@ -436,12 +436,13 @@ def test_every_epoch_of_coordinate_ascent(model, bias, rounds, cost, tol, start)
     np.testing.assert_allclose(state.alpha, a, rtol=1e-6, atol=1e-8 * cost)
     table = run.history()
     assert run.latest.smoothing == (0.0, 0.0)
-    assert table["round"].tolist() == [k for k, _, _ in looks]
-    np.testing.assert_allclose(table["objective"], [P for _, P, _ in looks], rtol=1e-7)
+    assert np.unique(table["round"]).tolist() == list(range(1, run.iterations + 1))
+    seen = [np.flatnonzero(table["round"] == k)[-1] for k, _, _ in looks]
+    np.testing.assert_allclose(table["objective"][seen], [P for _, P, _ in looks], rtol=1e-7)
     points = 0 if not bias else 1 if model == "lssvm" else 2
     first = bool(start)
     passes = [p + first + points * (k + 1) for k, (_, _, p) in enumerate(looks)]
-    np.testing.assert_allclose(table["passes"], passes, atol=1e-9)
+    np.testing.assert_allclose(table["passes"][seen], passes, atol=1e-9)
     assert table["gap"][-1] == run.estimated_gap
     assert run.iterations == rounds or run.status == "converged"
     assert (table["gap"][:-1] > tol).all()
@@ -457,7 +458,7 @@ def test_coordinate_ascent_looks_at_the_objective_where_the_end_is_near(model, m
     assert run.status == "converged"
     assert run.history()["gap"][-1] == run.gap <= 1e-4
     assert run.iterations <= most
-    assert len(run.rows) <= 12
+    assert len(np.unique(run.history()["objective"])) <= 13  # zero's, and those looked at
     assert run.rows[0][0] > 1
     assert run.problem.passes <= run.iterations + 3 * len(run.rows)
 
@@ -612,7 +613,7 @@ def test_rounding_leaves_nothing_to_gain_after_two_more_rounds(epsilon):
     rows = given(np.eye(2), epsilon=epsilon)
     problem = KernelProblem(rows, np.array([1.0, -1.0]), np.full(2, 5.0), True)
     run = Run(problem, Settings(tol=0.0))
-    run_in_pairs(problem, None, run)
+    run_in_pairs(problem, begin(problem, None), run)
     assert problem.beta.tolist() == [1.0, -1.0]
     assert run.iterations == 3  # one that moved, f anew, and one more that did not
     assert (run.objective, run.status) == (1.0, "")
@@ -623,7 +624,7 @@ def test_rounding_leaves_nothing_to_gain_after_two_more_rounds(epsilon):
 def test_pairwise_steps_take_few_rounds(bias, cost, most):
     problem, K, y, _ = kernel_problem(bias, 120, cost)
     run = Run(problem, Settings(tol=1e-6))
-    run_in_pairs(problem, None, run)
+    run_in_pairs(problem, begin(problem, None), run)
     assert run.status == "converged"
     assert run.iterations <= most
     table = run.history()
@@ -632,7 +633,7 @@ def test_pairwise_steps_take_few_rounds(bias, cost, most):
     assert (np.isfinite(table["dual"])).all()
     assert run.dual == approx(oracle.dual_gain(K, y, run.alpha * y), rel=1e-9)
     again = Run(problem, Settings(tol=1e-5))
-    run_in_pairs(problem, run.alpha, again)
+    run_in_pairs(problem, begin(problem, run.alpha), again)
     assert again.iterations == 1
 
 
@@ -648,7 +649,7 @@ def test_working_sets_have_at_most_512_of_few_rows(n, q):
             return super().block(indices, *dtype)
 
     problem = KernelProblem(Rows(None, None, 0.0, K=X @ X.T), y, 1e-3 * c, True)
-    run_in_pairs(problem, None, Run(problem, Settings(tol=1e-9, max_iter=2)))
+    run_in_pairs(problem, begin(problem, None), Run(problem, Settings(tol=1e-9, max_iter=2)))
     assert set(sizes) == {q}
 
 
@@ -665,12 +666,12 @@ def test_pairwise_steps_on_float32_end_where_it_is_too_coarse():
     finer = lambda: None  # noqa: E731
     problem = KernelProblem(given(K, epsilon=1e-5, finer=finer), y, c, True)
     run = Run(problem, Settings(tol=1e-5))
-    run_in_pairs(problem, None, run)
+    run_in_pairs(problem, begin(problem, None), run)
     assert run.status == ""
     assert run.iterations <= 12
     exact = KernelProblem(given(K), y, c, True)
     best = Run(exact, Settings(tol=1e-9))
-    run_in_pairs(exact, None, best)
+    run_in_pairs(exact, begin(exact, None), best)
     assert run.objective <= best.objective * (1 + 1e-3)
     assert 0.0 <= run.dual <= best.objective
 
@@ -729,7 +730,7 @@ def test_working_sets_grow_with_the_rows(monkeypatch, n, q):
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = KernelProblem(rows, y, np.ones(n), True)
     run = Run(problem, Settings(tol=1e-3))
-    run_in_pairs(problem, None, run)
+    run_in_pairs(problem, begin(problem, None), run)
     assert asked == [q, q]
     assert (run.iterations, run.status) == (2, "")
 
@@ -741,7 +742,7 @@ def test_pairwise_steps_without_progress_end_after_a_hundred_rounds(monkeypatch)
     place = problem.place
     problem.place = lambda *a: calls.append(run.iterations) or place(*a)
     run = Run(problem, Settings(tol=1e-3))
-    run_in_pairs(problem, None, run)
+    run_in_pairs(problem, begin(problem, None), run)
     assert run.iterations == 102
     assert calls == [51]  # f was computed anew half-way
 
@@ -751,7 +752,7 @@ def test_a_smaller_violation_is_progress(monkeypatch):
     monkeypatch.setattr(pairs, "improve", lambda _, work, q: (work, 1, next(left)))
     problem = kernel_problem()[0]
     run = Run(problem, Settings(tol=1e-3, max_iter=300))
-    run_in_pairs(problem, None, run)
+    run_in_pairs(problem, begin(problem, None), run)
     assert run.iterations == 300
 
 

@@ -14,7 +14,7 @@ from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.driver import always, drive
 from nesvm_jit.solvers.least_squares import least_squares
-from nesvm_jit.solvers.pairwise import choose
+from nesvm_jit.solvers.pairwise import begin, choose
 from nesvm_jit.solvers.run import Run
 from scipy.sparse import csc_matrix, csr_matrix
 
@@ -38,7 +38,7 @@ def rows_of(X, kernel="rbf", budget=AMPLE, dtype=np.float64):
 def solved(rows, y, c, bias, tol=1e-8, alpha0=None, **limits):
     problem = KernelProblem(rows, y, c, bias)
     run = Run(problem, Settings(tol=tol, **limits))
-    run_in_pairs(problem, alpha0, run)
+    run_in_pairs(problem, begin(problem, alpha0), run)
     return problem, run
 
 
@@ -222,7 +222,7 @@ def test_the_optimum_of_an_interior_point_method_is_reached(kernel, bias):
     assert (run.alpha <= c).all()
     assert not bias or abs(run.alpha @ y) < 1e-12 * c.sum()
     again = Run(problem, Settings(tol=1e-7))
-    run_in_pairs(problem, run.alpha, again)
+    run_in_pairs(problem, begin(problem, run.alpha), again)
     assert again.iterations == 1
 
 
