@@ -153,7 +153,7 @@ def _csr_load(X, i, a, out):
 
 
 @by_layout(_dense_shape, _csr_shape)
-def shape(X: Any) -> tuple[int, int]:
+def shape(X):
     """Rows and columns of X."""
 
 
