@@ -169,7 +169,7 @@ def _csr_entry(X, i, k):
 
 
 @by_layout(_dense_shape, _csr_shape)
-def shape(X: Any) -> tuple[int, int]:  # type: ignore[empty-body]
+def shape(X):
     """Rows and columns of X."""
 
 
