@@ -7,6 +7,7 @@ from above are computed as usual and then raised by the roundings that led to th
 of every allowance is in docs/certificate.md.
 """
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -33,23 +34,23 @@ def above(x, k):
 
 def up(x: float) -> float:
     """The next number above."""
-    return float(np.nextafter(x, np.inf))
+    return math.nextafter(x, math.inf)
 
 
 def down(x: float) -> float:
     """The next number below."""
-    return float(np.nextafter(x, -np.inf))
+    return math.nextafter(x, -math.inf)
 
 
 def norm_above(v: np.ndarray) -> float:
     """‖v‖₂ or a little more; scaled by a power of two, so that no square is lost."""
     largest = float(np.abs(v).max(initial=0.0))
-    if largest == 0.0 or not np.isfinite(largest):
+    if largest == 0.0 or not math.isfinite(largest):
         return largest
-    exponent = int(np.frexp(largest)[1])
+    exponent = math.frexp(largest)[1]
     scaled = np.ldexp(v, -exponent)
     square = above(float(scaled @ scaled), len(v)) + len(v) * TINY
-    return up(float(np.ldexp(above(np.sqrt(square), 1), exponent)))
+    return up(float(np.ldexp(above(math.sqrt(square), 1), exponent)))
 
 
 def sum_above(v: np.ndarray) -> float:

@@ -183,18 +183,26 @@ def objective_bounds(
     vectors = (margins, shard.row_norms(), shard.row_cells(), *more)
     found = shard.reduce(_losses, vectors, (shard.model.loss, norm_above(w), known))
     plain, raised = found.tolist()
-    return _with_penalty(shard, w, plain), _with_penalty(shard, w, raised)
+    penalty = _penalty_above(shard, w)
+    return _plus_loss(shard, penalty, plain), _plus_loss(shard, penalty, raised)
 
 
 def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
     """R(w) + Σ c loss from above."""
-    loss = above(loss, shard.facts.rows) + shard.facts.rows * TINY
+    return _plus_loss(shard, _penalty_above(shard, w), loss)
+
+
+def _penalty_above(shard: Vectors, w: np.ndarray) -> float:
+    """R(w) from above."""
     if shard.model.smoothed_penalty:
-        penalty = above(float(np.abs(w).sum()), len(w))
-    else:
-        size = norm_above(w)
-        penalty = above(0.5 * size * size, 2) + TINY  # ** would raise where it overflows
-    return up(penalty + loss)
+        return above(float(np.abs(w).sum()), len(w))
+    size = norm_above(w)
+    return above(0.5 * size * size, 2) + TINY  # ** would raise where it overflows
+
+
+def _plus_loss(shard: Vectors, penalty: float, loss: float) -> float:
+    """A penalty and Σ c loss, from above."""
+    return up(penalty + (above(loss, shard.facts.rows) + shard.facts.rows * TINY))
 
 
 def _errors_of_entries(
