@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from nesvm_jit.kernels import exact_sums
 from nesvm_jit.kernels.exact_sums import Sums
-from nesvm_jit.kernels.gram import BLAS, DIFFERENCES, RBF, Spec
 from nesvm_jit.kernels.loss import HINGE, SQUARE, RowData
+from nesvm_jit.kernels.spec import BLAS, DIFFERENCES, RBF, Spec
 from nesvm_jit.problems import rounding, settling, settling_kernel
 from nesvm_jit.problems.rounding import EntryError
 from nesvm_jit.problems.settling import Columns, Spread

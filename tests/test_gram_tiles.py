@@ -6,15 +6,13 @@ import sys
 import numpy as np
 import pytest
 from nesvm_jit import InputError, jit, kernels
-from nesvm_jit.kernels.gram import (
+from nesvm_jit.kernels.gram import Part, _gram, _gram_part, _products_of_part
+from nesvm_jit.kernels.public import as_spec
+from nesvm_jit.kernels.spec import (
     BLAS,
     DIFFERENCES,
     SPARSE,
-    Part,
     Spec,
-    _gram,
-    _gram_part,
-    _products_of_part,
     centre_of,
     density,
     exact_products,
@@ -23,7 +21,6 @@ from nesvm_jit.kernels.gram import (
     tile_starts,
     tiling,
 )
-from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.matrix.checks import as_matrix
 from scipy.sparse import csr_matrix
 

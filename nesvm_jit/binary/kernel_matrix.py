@@ -12,8 +12,8 @@ import numpy as np
 from ..errors import InputError
 from ..jit import get_threads, memory_bytes
 from ..kernels import row_norms
-from ..kernels.gram import POLY, RBF, Spec, centre_of, reach_of, tiling
 from ..kernels.public import as_spec, gram
+from ..kernels.spec import POLY, RBF, Spec, centre_of, reach_of, tiling
 from ..matrix.checks import as_number, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, take_rows

@@ -14,8 +14,8 @@ from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
 from ..kernels import gram
-from ..kernels.gram import RBF
 from ..kernels.public import as_spec
+from ..kernels.spec import RBF
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, row_slice, take_rows

@@ -5,32 +5,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..clock import pieces
-from ..errors import InputError
 from ..jit import helper, kernel, overload, takes
-from ..matrix.matrix import Csr, row_dot, row_load, shape
-from ..matrix.rows import size_of
+from ..matrix.matrix import row_dot, row_load, shape
 from .exp import exp_nonpositive
-from .sums import _accumulate, _margins, norms_of, row_chunks, row_partials
-
-POLY, RBF = 1, 2
-KERNELS = {"poly": POLY, "rbf": RBF}
-TILE = 256  # rows and columns of K in a tile, at most
-TILE_CELLS = 1 << 19  # of the rows of a tile spread out dense, at most: each thread has such memory
-THIN = 0.03  # share of entries stored, below which products run over them instead of by BLAS
-THIN_TILE = (32, 8192)  # rows and columns of such a tile
-BLAS, SPARSE, DIFFERENCES = 0, 1, 2  # how products or distances of a tile are made
-# The error of γ‖x − z‖² by products that is allowed; beyond it distances are sums of squares.
-WORST_ERROR = {np.dtype(np.float64): 1e-10, np.dtype(np.float32): 1e-4}
-CENTRED_ROWS = 1024  # rows whose distance to the centre is computed at a time
-
-
-class Spec(NamedTuple):
-    """Which kernel: rbf exp(−γ‖x−z‖²) or poly (γ x·z + coef0)^degree."""
-
-    kind: int
-    gamma: float
-    coef0: float
-    degree: int
+from .spec import (
+    BLAS,
+    RBF,
+    SPARSE,
+    Spec,
+    centre_of,
+    reach_of,
+    squares_of,
+    tile_starts,
+    tiling,
+)
 
 
 @helper
@@ -249,40 +237,24 @@ def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
 
 
 @kernel
-def _products_of_part(k, n_blocks, X, part, W, centre, squares, spec, size, how, sums, out):
+def _block_products(k, n_blocks, X, part, W, way, spec, size, sums, out):
     """Of the columns t of block k: f_s = Σ W_t K_st over t ≤ s, for the rows s of a part; where s
     is such a column too, out_t += Σ W_s K_st over s > t, K being symmetric."""
-    _, p = shape(X)
-    vectors = len(W)
     t0, t1 = k * size[1], min((k + 1) * size[1], part.m)
     B = part.index[t0:t1]
-    cells = np.empty((min(size[0], part.hi - part.lo), t1 - t0))
-    distances = how == BLAS and spec.kind == RBF
-    kept = (p, len(cells), len(B)) if how == BLAS else (0, 0, 0)
-    a, aa = np.empty((kept[1], kept[0])), np.empty(kept[1])
-    z, zz = np.empty((kept[2], kept[0])), np.empty(kept[2])
-    if how == BLAS:
-        _load_rows(X, B, centre, z, zz)
+    cells = np.empty((min(size[0], part.hi - part.lo), t1 - t0), W.dtype)
     for s0 in range(part.lo, part.hi, size[0]):
         s1 = min(part.hi, s0 + size[0])
         if s1 <= t0:
             continue
-        A, tile = part.index[s0:s1], cells[: s1 - s0]
-        if how == BLAS:
-            _load_rows(X, A, centre, a, aa)
-            np.dot(a[: s1 - s0], z.T, tile)
-        elif how == SPARSE:
-            _thin_dots(X, A, X, B, squares, spec.kind == RBF, False, tile)
-        else:
-            _differences(X, A, X, B, tile)
+        tile = cells[: s1 - s0]
+        _products(way, X, part.index[s0:s1], X, B, spec, False, tile)
         for s in range(s0, s1):  # all of a row at once, while it is in near memory
             row = tile[s - s0]
-            if distances:
-                _distances(aa[s - s0], zz, row)
             _transform(spec, tile[s - s0 : s - s0 + 1])
             last = max(min(t1, s + 1) - t0, 0)  # of those up to the diagonal
             below = min(last, max(s - t0, 0))
-            for v in range(vectors):
+            for v in range(len(W)):
                 weights, products = W[v, t0:t1], out[v, t0:t1]
                 total = 0.0
                 for t in range(last):
@@ -292,6 +264,11 @@ def _products_of_part(k, n_blocks, X, part, W, centre, squares, spec, size, how,
                     w = W[v, s]
                     for t in range(below):
                         products[t] += w * row[t]
+
+
+def _products_of_part(n_blocks, X, part, W, centre, squares, spec, size, how, sums, out):
+    """Products of vectors W with a part of the kernel matrix, by blocks of columns."""
+    _block_products(n_blocks, X, part, W, _way(how, centre, squares), spec, size, sums, out)
 
 
 class Part(NamedTuple):
@@ -332,80 +309,3 @@ def kernel_between(name: str, X, columns: Columns, dtype=np.float64) -> np.ndarr
     for some in pieces(len(tiles)):
         _gram(X, Z, centre, (xx, squares), spec, tiles[some], size, how, symmetric, K)
     return K
-
-
-def density(X) -> float:
-    """The share of entries that are stored."""
-    n, p = shape(X)
-    return len(X.data) / max(1, n * p) if isinstance(X, Csr) else 1.0
-
-
-def tile_starts(n: int, m: int, size: tuple[int, int], symmetric: bool) -> np.ndarray:
-    """The first row and column of every tile, of the lower triangle if symmetric."""
-    starts = [
-        (i, j)
-        for i in range(0, n, size[0])
-        for j in range(0, m, size[1])
-        if not symmetric or j < i + size[0]
-    ]
-    return np.array(starts, dtype=np.int64).reshape(-1, 2)
-
-
-def tiling(X, dtype, reach: float) -> tuple[int, tuple[int, int]]:
-    """How a tile is made, given the largest γ‖x − centre‖², and its rows and columns."""
-    side = int(max(16, min(TILE, TILE_CELLS // max(shape(X)[1], 1))))
-    if reach * np.finfo(dtype).eps > WORST_ERROR[np.dtype(dtype)]:
-        return DIFFERENCES, (side, side)
-    if density(X) < THIN:
-        return SPARSE, THIN_TILE
-    return BLAS, (side, side)
-
-
-def reach_of(X, spec: Spec, centre: np.ndarray) -> float:
-    """At least the largest γ‖x_i − centre‖² (rbf; else 0): what rounding of distances goes with."""
-    n, _ = shape(X)
-    if spec.kind != RBF or n == 0:
-        return 0.0
-    far = 0.0
-    with np.errstate(over="ignore"):
-        if isinstance(X, Csr):  # up to the rounding of these sums themselves
-            squares, products, square = norms_of(X)[0] ** 2, np.empty(n), float(centre @ centre)
-            _margins(row_chunks(X), X, centre, 0.0, products)
-            far = float((squares + 2.0 * np.abs(products)).max()) + square
-            if density(X) >= THIN:
-                exact = squares - 2.0 * products + square
-                far = float(exact.max()) + 1e-15 * far
-        else:
-            for lo in range(0, len(X), CENTRED_ROWS):
-                part = X[lo : lo + CENTRED_ROWS] - centre
-                far = max(far, float(np.einsum("ij,ij->i", part, part).max()))
-        return spec.gamma * far
-
-
-def centre_of(X, spec: Spec) -> np.ndarray:
-    """The mean row for distances, zero for products."""
-    n, p = shape(X)
-    centre = np.zeros(p)
-    if spec.kind == RBF and n:
-        _accumulate(X, np.full(n, 1.0 / n), row_partials(size_of(X)), centre)
-    return centre
-
-
-def exact_products(X, norms, dtype) -> bool:
-    """Whether products and squared distances of rows are exact in this precision, in any order: of
-    whole numbers, no sum of products being beyond those that it holds."""
-    values = X.data if isinstance(X, Csr) else X
-    largest = 0.125 / float(
-        np.finfo(dtype).eps
-    )  # of ‖x‖²: ‖x − z‖² and its parts are below 8 of it
-    if not float(norms.max(initial=0.0)) ** 2 < largest:
-        return False
-    return values.dtype.kind in "iub" or bool((values == np.rint(values)).all())
-
-
-def squares_of(name: str, X) -> np.ndarray:
-    """‖x_i‖² of every row."""
-    squares = norms_of(X)[0] ** 2
-    if not np.isfinite(squares).all():
-        raise InputError(f"{name} must have rows whose squares can be added up, got larger entries")
-    return squares

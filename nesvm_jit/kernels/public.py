@@ -11,7 +11,7 @@ from ..matrix.checks import as_matrix, as_number, as_precision, as_vector, outpu
 from ..matrix.matrix import Csr, shape
 from ..matrix.rows import size_of
 from ..settings import whole_number
-from .gram import KERNELS, Spec, columns_of, kernel_between
+from .gram import columns_of, kernel_between
 from .hessian import (
     _hessian,
     _hessian_diagonal,
@@ -20,6 +20,7 @@ from .hessian import (
 )
 from .line_search import Margins, _slope, line_partials
 from .loss import RowData, _project_hinge, _project_l1, loss_code
+from .spec import KERNELS, Spec
 from .sums import (
     _accumulate,
     _accumulate_change,

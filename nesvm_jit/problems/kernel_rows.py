@@ -8,15 +8,14 @@ import numpy as np
 
 from ..clock import look, pieces
 from ..jit import chunk_count, one_blas_thread
-from ..kernels.gram import (
+from ..kernels.gram import Part, _gram_part, _products_of_part
+from ..kernels.pairwise import _add_rows, _block
+from ..kernels.spec import (
     BLAS,
     DIFFERENCES,
     RBF,
     SPARSE,
-    Part,
     Spec,
-    _gram_part,
-    _products_of_part,
     centre_of,
     exact_products,
     reach_of,
@@ -24,7 +23,6 @@ from ..kernels.gram import (
     tile_starts,
     tiling,
 )
-from ..kernels.pairwise import _add_rows, _block
 from ..kernels.sums import _margins, norms_of
 from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import take_rows

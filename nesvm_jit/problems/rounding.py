@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..kernels.gram import DIFFERENCES, RBF, Spec
+from ..kernels.spec import DIFFERENCES, RBF, Spec
 
 UNIT = 2.0**-53
 TINY = 2.0**-1074  # what a product loses at most where it is too small for all its digits
