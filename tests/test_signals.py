@@ -21,6 +21,7 @@ from .commands import ENDLESS, command, data_file, done
 from .data import sparse_scores
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
 CASES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 each_signal = pytest.mark.parametrize(("number", "status"), CASES.items())
 
@@ -38,6 +39,24 @@ def send(number):
 
 def handlers():
     return [signal.getsignal(number) for number in CASES]
+
+
+def test_an_interrupt_in_the_middle_of_an_import_keeps_the_exit_status(tmp_path):
+    """Classes are made from text there, which Python remembers an interrupt of."""
+    code = """
+import nesvm_jit.cli
+from nesvm_jit.__main__ import main
+def run():
+    try:
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        raise SystemExit(143)
+nesvm_jit.cli.main = run
+main()
+"""
+    (tmp_path / "interrupted.py").write_text(code)
+    run = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, env=ENVIRONMENT)
+    assert run.returncode == 143
 
 
 # ---------------------------------------------------------------- the handler
