@@ -289,7 +289,7 @@ class _Fits:
             n_iter=rounds,
             status="converged",
             solver=self.data.engine(steps),
-            why=f"{len(part.sign)} rows are so few that one compiled call fits them",
+            why="the data are so few that one compiled call fits them",
             model=settings.model,
             history=history,
             **found,
