@@ -14,6 +14,7 @@ from nesvm_jit.cli.progress import Progress
 from nesvm_jit.endings import Outcome
 from nesvm_jit.machine import crossval
 from nesvm_jit.machine.machine import Machine
+from nesvm_jit.matrix.rows import as_scipy
 from nesvm_jit.selection import path as selection
 
 from .commands import command, data_file, done, kernel_text, refused
@@ -123,7 +124,7 @@ def test_train_hands_every_option_on(here, fits, args, changes):
     assert callback({"round": 1, "objective": 1.0, "gap": 1.0}) is False
     assert given == {**USUAL, **ALONE, "warm": None, "keep_solutions": False, **changes}
     expected, labels = read_libsvm("two")
-    np.testing.assert_array_equal(X.toarray(), expected.toarray())
+    np.testing.assert_array_equal(as_scipy(X).toarray(), expected.toarray())
     np.testing.assert_array_equal(y, labels)
 
 
@@ -508,12 +509,12 @@ def test_rows_of_a_test_file_get_the_columns_of_the_training_rows(here, searches
     assert given["refit"] is True
     Z, truth = given["test"]
     assert Z.shape == (2, 4)
-    np.testing.assert_array_equal(Z.toarray(), [[1, 0, 0, 0], [0, 3, 0, 0]])
+    np.testing.assert_array_equal(as_scipy(Z).toarray(), [[1, 0, 0, 0], [0, 3, 0, 0]])
     assert truth.tolist() == [1, -1]
     done("convert", "-q", "t", "matrix")
     done("path", "-q", "--test", "matrix", "two")
     Z, truth = searches.asked[1][1]["test"]
-    np.testing.assert_array_equal(Z.toarray(), [[1, 0, 0, 0], [0, 3, 0, 0]])
+    np.testing.assert_array_equal(as_scipy(Z).toarray(), [[1, 0, 0, 0], [0, 3, 0, 0]])
     assert truth.tolist() == [1, -1]
 
 
@@ -535,7 +536,9 @@ def test_rows_of_a_precomputed_test_file_start_at_zero(here, searches):
     (here / "t").write_text(kernel_text(np.eye(6)[:2], [1.0, -1.0]))
     done("path", "-q", "-t", "precomputed", "--test", "t", "K")
     Z, truth = searches.asked[0][1]["test"]
-    np.testing.assert_array_equal(Z if isinstance(Z, np.ndarray) else Z.toarray(), np.eye(6)[:2])
+    np.testing.assert_array_equal(
+        Z if isinstance(Z, np.ndarray) else as_scipy(Z).toarray(), np.eye(6)[:2]
+    )
     assert truth.tolist() == [1, -1]
 
 

@@ -37,6 +37,11 @@ class Csr(CsrArrays):
         """Rows and columns, as arrays have it."""
         return len(self.indptr) - 1, self.n_cols
 
+    @property
+    def dtype(self) -> np.dtype:
+        """Of the numbers."""
+        return np.dtype(self.data.dtype)
+
     # numba, which makes such tuples in compiled code, asks for these names
     def __new__(cls, data: Any, indices: Any, indptr: Any, n_cols: Any) -> "Csr":
         raise TypeError("a Csr is made by as_matrix, which checks the arrays")

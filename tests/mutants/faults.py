@@ -48,7 +48,7 @@ NAMES = {
 }
 COMPILING = {
     *("kernel", "exact_kernel", "loop", "exact_loop"),
-    *("helper", "exact_helper", "exact_inline"),
+    *("helper", "exact_helper", "exact_inline", "inline"),
 }
 CLICKS = {"option", "argument", "command", "group"}  # texts for people, and what users are asked
 INSIDE_THE_COMPILER = {"overload", "intrinsic"}  # run by numba alone, when code is compiled
@@ -293,6 +293,9 @@ def _bodies_of_overloads(tree: ast.Module) -> set[str]:
             _name(d) == "overload" for d in node.decorator_list
         ):
             chosen |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+        for d in getattr(node, "decorator_list", []):
+            if isinstance(d, ast.Call) and _name(d) == "by_layout":
+                chosen |= {a.id for a in d.args if isinstance(a, ast.Name)}
     return chosen
 
 
