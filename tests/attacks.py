@@ -84,8 +84,8 @@ def cold(count: int, folder: Path) -> Iterator[str]:
 
     with ThreadPoolExecutor(SIDE_BY_SIDE) as pool:
         list(pool.map(one, range(count)))
-    models = [f.read_bytes().split(b"\n#")[0] for f in folder.glob("model*")]
-    require(len({m.split(b"nr_feature")[1][:2000].split(b"seconds")[0] for m in models}) == 1)
+    models = [f.read_bytes().split(b"\nnesvm_jit ")[0] for f in folder.glob("model*")]
+    require(len(set(models)) == 1, models)
     yield f"{dict(ended)}; {len(models)} models, all the same"
 
 
@@ -140,7 +140,9 @@ def kills(count: int, folder: Path) -> Iterator[str]:
         require(start(home, *args, *more).wait() == 0, name)
         require(not list(home.glob("*.part")), list(home.iterdir()))
         if whole:
-            plain = [m.split(b"#nesvm-jit")[0] for m in (whole, (home / "rows.model").read_bytes())]
+            plain = [
+                m.split(b"\nnesvm_jit ")[0] for m in (whole, (home / "rows.model").read_bytes())
+            ]
             require(plain[0] == plain[1], name, "another model")
         yield f"{name}: exit statuses {dict(ended)}, {resumed} taken up again"
 
