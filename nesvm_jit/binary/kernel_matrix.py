@@ -12,8 +12,18 @@ import numpy as np
 from ..errors import InputError
 from ..jit import get_threads, memory_bytes
 from ..kernels import row_norms
+from ..kernels.gram import _gram
 from ..kernels.public import as_spec, gram
-from ..kernels.spec import POLY, RBF, Spec, centre_of, reach_of, tiling
+from ..kernels.spec import (
+    POLY,
+    RBF,
+    Spec,
+    centre_of,
+    reach_of,
+    squares_of,
+    tile_starts,
+    tiling,
+)
 from ..matrix.checks import as_number, square_kernel
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, take_rows
@@ -75,8 +85,12 @@ def kernel_rows(X: Matrix, settings: Settings) -> KernelRows:
 def small_matrix(X: Matrix, settings: Settings) -> tuple[np.ndarray, EntryError]:
     """The kernel matrix of a few rows in float64, and the error of its entries."""
     spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
-    K = gram(narrow, None, settings.kernel, spec.gamma, settings.coef0, settings.degree)
-    return K, entries_of(narrow, spec, np.float64)
+    n, _ = shape(narrow)
+    squares, centre = squares_of("X", narrow), centre_of(narrow, spec)
+    how, size = tiling(narrow, np.float64, reach_of(narrow, spec, centre))
+    K, tiles = np.empty((n, n)), tile_starts(n, n, size, True)
+    _gram(narrow, narrow, centre, (squares, squares), spec, tiles, size, how, True, K)
+    return K, entries_of(narrow, spec, np.float64, centre, how)
 
 
 def spec_of(X: Matrix, settings: Settings) -> Spec:

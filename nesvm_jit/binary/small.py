@@ -91,7 +91,7 @@ def suits(X: Matrix, parts: Sequence[Part], settings: Settings) -> bool:
         return False
     if settings.model == "lssvm" and most > MOST_SQUARES:
         return False
-    return 8.0 * n * n <= 0.5 * budget_bytes(settings.cache_mb)
+    return settings.cache_mb is None or 8.0 * n * n <= 0.5 * budget_bytes(settings.cache_mb)
 
 
 def _dense(X: Matrix) -> np.ndarray:
