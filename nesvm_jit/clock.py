@@ -41,7 +41,8 @@ class Clock:
         if self.limit is None:
             return None
         now = self.now()
-        return max(0.0, self.limit - now) / max(1.0, fits) + now - (now if began is None else began)
+        own = max(0.0, self.limit - now) / max(1.0, fits) + now - (now if began is None else began)
+        return min(own, max(0.0, self.limit - (now if began is None else began)))
 
     def left(self, began: float | None = None) -> float | None:
         """Seconds that a fit may take that begins now, or that began then; None without a limit."""

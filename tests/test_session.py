@@ -63,6 +63,7 @@ def test_fits_share_the_time_that_is_left(time):
     assert session.limit(settings, fits=0.5).time_limit == 6.0
     time.now = 110.0
     assert session.limit(settings, fits=3.0).time_limit == 0.0
+    assert session.limit(settings, 0.5, 3.0).time_limit == 7.5  # no more than it ever had
 
 
 def test_fits_that_there_is_no_time_for_are_not_begun(time):
