@@ -147,6 +147,7 @@ def test_options_of_engines(tmp_path, options):
 def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
     monkeypatch.setattr(linear, "choose", partial(auto.choose, few_cells=10))
     monkeypatch.setattr(auto, "patience", lambda size: 200.0)
+    monkeypatch.setattr("nesvm_jit.binary.small.MOST_CELLS", 0)  # nothing is small
     X, y = binary(n=200)
 
     def fit(**more):

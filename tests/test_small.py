@@ -10,7 +10,7 @@ from nesvm_jit import jit, solve, train
 from nesvm_jit.binary.small import Part, solve_small_problems, suits
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import NotCertifiedWarning
-from nesvm_jit.kernels import small
+from nesvm_jit.kernels import small_newton, small_pairs
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 
@@ -147,15 +147,16 @@ def test_limits_hold(kernel, limit):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_ctrl_c_in_the_call_keeps_what_was_found(kernel, monkeypatch):
     X, y = data.half_space(n=60)
-    name = "_newton_fit" if kernel == "linear" else "_pairs_fit"
-    fit = getattr(small, name)
+    linear = kernel == "linear"
+    module, name = (small_newton, "_newton_fit") if linear else (small_pairs, "_pairs_fit")
+    fit = getattr(module, name)
 
     def interrupted(*args):
         fit(*args)
         raise KeyboardInterrupt
 
     whole = solve(X, y, kernel=kernel)
-    monkeypatch.setattr(small, name, interrupted)
+    monkeypatch.setattr(module, name, interrupted)
     with pytest.warns(NotCertifiedWarning):
         s = solve(X, y, kernel=kernel)
     assert (s.status, s.n_iter) == ("interrupted", whole.n_iter)
@@ -219,8 +220,10 @@ def test_lp_machines_have_exact_zeros():
 def test_every_sub_problem_is_solved_in_the_one_call(monkeypatch):
     X, y = data.corners(k=4, n=60)
     calls = []
-    fit = small._newton_fit
-    monkeypatch.setattr(small, "_newton_fit", lambda n, *args: (calls.append(n), fit(n, *args)))
+    fit = small_newton._newton_fit
+    monkeypatch.setattr(
+        small_newton, "_newton_fit", lambda n, *args: (calls.append(n), fit(n, *args))
+    )
     m = train(X, y, multiclass="ovo")
     assert calls == [6]
     assert len(m.problems) == 6

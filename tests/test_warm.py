@@ -55,8 +55,10 @@ def test_every_step_has_a_name():
     ]
     for kind, X in warm.matrices().items():
         expect += [f"{name}, {kind}" for name in warm.calls(X)]
-        expect += [f"solve, {kind}", f"solve coordinate, {kind}", f"solve rbf, {kind}"]
+        engines = ("newton", "coordinate", "rbf coordinate")
+        expect += [f"solve {engine}, {kind}" for engine in engines]
         expect += [f"kernel rows, {kind}"]
+    expect += ["small fits", "small fits rbf", "small fits rbf lssvm"]
     assert names == [*expect, "hard duals", "model files"]
 
 
@@ -78,7 +80,10 @@ def test_solvers_are_called_with_a_label_for_every_row(monkeypatch):
     for name, call in warm.steps():
         if name.startswith("solve") and "float64" in name:
             call()
-    options = [{}, {"solver": "coordinate"}, {"kernel": "rbf"}]
+    options = [
+        *({"solver": "newton"}, {"solver": "coordinate"}),
+        {"kernel": "rbf", "solver": "coordinate"},
+    ]
     assert seen == [((4, 3), [1.0, -1.0, 1.0, -1.0], o) for o in (*options, *options)]
 
 

@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..jit import one_blas_thread
-from ..kernels import small
+from ..kernels import small, small_newton, small_pairs
 from ..kernels.loss import HINGE, RowData
-from ..kernels.small import Ends, Parts, Rules
+from ..kernels.small import Ends, Parts
+from ..kernels.small_newton import Rules
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed
 from ..models import MODELS
@@ -140,7 +141,7 @@ class _OnRows:
             first, newton.SMALLEST * first, newton.FACTOR, newton.ENOUGH, newton.NO_DESCENT, FAINT
         )
         how = (s.bias, model.loss, model.smoothed_penalty, s.tol, rules, most, ends)
-        small._newton_fit(len(parts.starts) - 1, self.X, parts, *how)
+        small_newton._newton_fit(len(parts.starts) - 1, self.X, parts, *how)
 
     def start(self, point: np.ndarray, alpha: np.ndarray, part: Part) -> Start:
         """Where an engine goes on."""
@@ -208,7 +209,7 @@ class _OnGram:
     def fit(self, parts: Parts, most: int, ends: Ends) -> None:
         """One call for all sub-problems."""
         s = self.settings
-        fit = small._pairs_fit if self.model.loss == HINGE else small._least_squares_fit
+        fit = small_pairs._pairs_fit if self.model.loss == HINGE else small_pairs._least_squares_fit
         fit(len(parts.starts) - 1, self.K, parts, s.bias, s.tol, most, ends)
 
     def start(self, point: np.ndarray, beta: np.ndarray, part: Part) -> Start:

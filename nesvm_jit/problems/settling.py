@@ -162,8 +162,7 @@ def _sharp_objective(shard: Vectors, w: np.ndarray, b: float, columns: Columns |
 
 def _sharp_losses(rows: RowData, sums: Sums, *rest: Any) -> float:
     """Σ c loss(r) from above, for r = 1 − y(x·w + b) = −y(x·w + b − y)."""
-    *roots, b, known, loss = rest
-    y = rows.y
+    (*roots, b, known, loss), y = rest, rows.y
     f, low = two_sum(sums.high, np.full(len(y), b))
     f, lower = two_sum(f, -y)
     low = (low + lower) + sums.low
@@ -182,26 +181,22 @@ def objective_bounds(
     more, known = _errors_of_entries(shard, w, columns)
     vectors = (margins, shard.row_norms(), shard.row_cells(), *more)
     found = shard.reduce(_losses, vectors, (shard.model.loss, norm_above(w), known))
-    plain, raised = found.tolist()
-    penalty = _penalty_above(shard, w)
-    return _plus_loss(shard, penalty, plain), _plus_loss(shard, penalty, raised)
+    penalty, (plain, raised) = _penalty_above(shard, w), found.tolist()
+    return _add_loss(shard, penalty, plain), _add_loss(shard, penalty, raised)
 
 
 def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
-    """R(w) + Σ c loss from above."""
-    return _plus_loss(shard, _penalty_above(shard, w), loss)
+    return _add_loss(shard, _penalty_above(shard, w), loss)
 
 
 def _penalty_above(shard: Vectors, w: np.ndarray) -> float:
-    """R(w) from above."""
     if shard.model.smoothed_penalty:
         return above(float(np.abs(w).sum()), len(w))
     size = norm_above(w)
     return above(0.5 * size * size, 2) + TINY  # ** would raise where it overflows
 
 
-def _plus_loss(shard: Vectors, penalty: float, loss: float) -> float:
-    """A penalty and Σ c loss, from above."""
+def _add_loss(shard: Vectors, penalty: float, loss: float) -> float:
     return up(penalty + (above(loss, shard.facts.rows) + shard.facts.rows * TINY))
 
 
