@@ -25,6 +25,7 @@ from ..solvers import newton
 from ..solvers.run import COLUMNS, Run, proves, relative_gap
 from .solution import Solution
 
+QUICK_CELLS = 1 << 22  # kernel values that are computed again even where a run was cut short: 0.05 s
 MOST_AGAIN = 3  # times that a run goes on when its tolerance is not met in exact arithmetic
 # Shares of what rounding may take from margins, tried at stalled points: sums over features may be
 # nearly exact; those over kernel values are judged with all of it, and are made twice.
@@ -279,9 +280,10 @@ def settle_kernel(run: Run) -> dict[str, Any]:
     """β, b and the margins of the best point, with its values as they are in exact arithmetic."""
     problem = run.problem  # which may be a finer one by now
     assert isinstance(problem, KernelProblem)
-    if run.status in ("time_limit", "interrupted") and _is_known(run.best):
-        return _settle_at_once(problem, run)
     beta, b = (problem.beta, 0.0) if run.best is None else problem.split(run.best.point)
+    long = np.count_nonzero(beta) * problem.n_rows > QUICK_CELLS
+    if long and run.status in ("time_limit", "interrupted") and _is_known(run.best):
+        return _settle_at_once(problem, run)
     if run.alpha is None or not np.array_equal(beta, problem.beta):
         problem.place(beta)
         run.certify(problem.current())
