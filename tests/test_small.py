@@ -163,6 +163,22 @@ def test_ctrl_c_in_the_call_keeps_what_was_found(kernel, monkeypatch):
     assert s.gap <= 1e-3
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_ctrl_c_while_bounds_are_settled_keeps_what_was_found(kernel, monkeypatch):
+    X, y = data.half_space(n=60)
+    name = "settle_linear" if kernel == "linear" else "settle_kernel"
+
+    def interrupted(*args):
+        raise KeyboardInterrupt
+
+    whole = solve(X, y, kernel=kernel)
+    monkeypatch.setattr(f"nesvm_jit.binary.small.{name}", interrupted)
+    with pytest.warns(NotCertifiedWarning):
+        s = solve(X, y, kernel=kernel)
+    assert (s.status, s.n_iter) == ("interrupted", whole.n_iter)
+    assert s.gap <= 1e-3
+
+
 def test_the_engines_go_on_where_the_call_could_not(monkeypatch):
     X, y = data.half_space(n=60)
     monkeypatch.setattr("nesvm_jit.binary.small.ROUNDS", 2)

@@ -74,9 +74,7 @@ def solve_small_problems(
             return None
         fits = _Fits(data, settings)
         fits.run()
-        return [
-            fits.conclude(k, settings if limits is None else limits(k)) for k in range(len(parts))
-        ]
+        return [fits.end(k, limits(k) if limits else settings) for k in range(len(parts))]
 
 
 def suits(X: Matrix, parts: Sequence[Part], settings: Settings) -> bool:
@@ -261,8 +259,15 @@ class _Fits:
         points, trace = np.zeros((count, self.data.width)), np.empty((count, most, small.TRACED))
         return Ends(points, np.zeros(n), trace, np.zeros((count, small.ENDED), np.int64))
 
-    def conclude(self, k: int, settings: Settings) -> SmallFit:
-        """The solution of a sub-problem, or where it is to be gone on with."""
+    def end(self, k: int, settings: Settings) -> SmallFit:
+        """The solution of a sub-problem, or where it is to be gone on with; also after Ctrl-C."""
+        try:
+            return self._conclude(k, settings)
+        except KeyboardInterrupt:
+            self.interrupted = True
+            return self._conclude(k, settings)
+
+    def _conclude(self, k: int, settings: Settings) -> SmallFit:
         ends, starts, part = self.ends, self.data.lists.starts, self.data.parts[k]
         point, dual, trace = ends.points[k], ends.duals[starts[k] : starts[k + 1]], ends.trace[k]
         rounds, steps, reached = ends.how[k].tolist()
