@@ -1,5 +1,6 @@
 """What is said of results that are not certified, and the warning that says it."""
 
+import inspect
 import warnings
 from collections.abc import Sequence
 from dataclasses import fields
@@ -9,6 +10,7 @@ from .errors import NotCertifiedWarning
 from .settings import ENDINGS, STATUSES, Settings
 
 NAMES = {row.name: row.name for row in fields(Settings)}  # what Python calls the settings
+PACKAGE = f"{__package__}."  # how the names of its modules begin
 
 
 class Outcome(NamedTuple):
@@ -39,7 +41,7 @@ def describe_uncertified(
         goal = f"{goal} for {len(missed)} of {len(outcomes)} fits"
         gap = f"the largest {gap}"
     untrained = [outcome.untrained for outcome in missed if outcome.untrained]
-    if untrained:
+    if untrained and len(outcomes) > 1:
         goal = f"{len(untrained)} of {len(outcomes)} {untrained[0]} not trained, {goal}"
     why, remedy = ENDINGS[worst_status([outcome.status for outcome in missed])]
     return f"{goal} ({gap}): {why.format_map(names)}; {remedy.format_map(names)}"
@@ -59,7 +61,16 @@ def _untrained(problem: dict[str, Any]) -> str:
 
 
 def warn_uncertified(outcomes: Sequence[Outcome], tol: float) -> None:
-    """Warn the caller of a public function, which calls this, of fits that are not certified."""
+    """Warn whoever called the package of fits that are not certified."""
     said = describe_uncertified(outcomes, tol)
     if said:
-        warnings.warn(said, NotCertifiedWarning, stacklevel=3)
+        warnings.warn(said, NotCertifiedWarning, stacklevel=2 + _own_frames())
+
+
+def _own_frames() -> int:
+    """How many callers of the caller are functions of the package."""
+    frame, count = inspect.currentframe(), 0
+    frame = frame and frame.f_back and frame.f_back.f_back
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):
+        frame, count = frame.f_back, count + 1
+    return count

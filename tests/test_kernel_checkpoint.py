@@ -174,6 +174,7 @@ def test_a_state_that_was_edited_is_refused_in_one_line(tmp_path):
     solve(X, y, **given, callback=lambda row: row["round"] >= 2)
     facts = read_snapshot(file)
     state = facts["slots"]["0"]["state"]
+    assert len(list(edits(state))) > 5
     for part, name, value in edits(state):
         changed = {**state, part: {**state[part], name: value}}
         slots = {"0": {**facts["slots"]["0"], "state": changed}}

@@ -95,6 +95,7 @@ def test_bounds_with_a_kernel_hold_in_exact_arithmetic(model, bias):
 def test_machines_of_several_classes_are_their_sub_problems(kernel, multiclass):
     X, y = data.corners(k=3, n=45)
     m = train(X, y, kernel=kernel, multiclass=multiclass, gamma=0.5)
+    assert len(m.problems) == 3
     for number, facts in enumerate(m.problems):
         a, b = (*facts["classes"], None)[:2]
         rows = np.isin(y, facts["classes"]) if b is not None else np.full(len(y), True)
@@ -112,6 +113,7 @@ def test_a_machine_has_the_same_bits_for_any_number_of_threads():
     for threads in (1, min(2, jit.most_threads())):
         jit.set_threads(threads)
         machines.append([train(X, y, kernel=kernel) for kernel in ("linear", "rbf")])
+    assert len(machines[0]) == 2
     for one, two in zip(*machines, strict=True):
         same_machine(one, two)
 
@@ -257,7 +259,7 @@ def test_a_machine_of_three_classes_takes_few_calls_of_python():
         train(X, y)
     finally:
         sys.setprofile(None)
-    assert len(calls) < 800
+    assert len(calls) < 850
 
 
 def test_a_part_is_solved_as_if_it_were_alone():

@@ -348,6 +348,9 @@ def test_coordinate_steps_ended_by_a_limit_have_margins_and_a_bound(model, bias)
 @every_bias
 def test_an_interrupt_in_the_closing_passes_keeps_what_was_found(solver, bias, monkeypatch):
     X, y = ball()
+    monkeypatch.setattr(
+        "nesvm_jit.binary.small.MOST_CELLS", 0
+    )  # tests of small fits have their own
     expect = solve(X, y, bias=bias, solver=solver)
     real, calls = LinearProblem.settle, []
 

@@ -204,7 +204,7 @@ def _certificate(classes: np.ndarray, f: Found) -> dict[str, Any]:
     known: dict[str, Any] = {}
     if s.bias_range is not None:
         known["bias_range"] = [float(v) for v in s.bias_range]
-    if s.status in CUT_SHORT and not np.any(s.beta if s.w is None else s.w):
+    if s.status in CUT_SHORT[:2] and not np.any(s.beta if s.w is None else s.w):
         known["trained"] = False  # zero everywhere: no better than none
     return {
         "classes": sides,
