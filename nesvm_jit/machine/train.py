@@ -15,6 +15,7 @@ from ..binary.solve import solve_checked
 from ..binary.start import Start
 from ..checkpoint.checkpoint import Slot
 from ..checkpoint.fingerprint import data_fingerprint
+from ..clock import watching
 from ..endings import outcomes_of, warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
@@ -104,7 +105,8 @@ def train(
     with session.saved(job.settings, data, **facts):
         marks, posed = None, job
         if checked.approx is not None:
-            marks, posed = job.approximate()
+            with watching(asked=session.stop.is_set):  # without it there is no machine at all
+                marks, posed = job.approximate()
         elif _shares_matrix(job, probability):
             posed = session.within(MATRIX_SHARE, job.share_matrix) or job
         training = Training(posed, c, warm_starts(warm, job), session, bool(probability))
