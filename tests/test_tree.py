@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LARGEST = 1_000_000  # bytes of a tracked file
-FOLDERS = {".ci", "bench", "docs", "nesvm_jit", "tests"}
+FOLDERS = {".ci", ".github", "bench", "constraints", "docs", "nesvm_jit", "tests"}
 FILES = {
     *(".gitignore", ".pre-commit-config.yaml", "CHANGELOG.md", "CONTRIBUTING.md", "LICENSE"),
     "SECURITY.md",
