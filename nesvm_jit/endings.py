@@ -40,9 +40,9 @@ def describe_uncertified(
     if len(outcomes) > 1:
         goal = f"{goal} for {len(missed)} of {len(outcomes)} fits"
         gap = f"the largest {gap}"
-    untrained = [outcome.untrained for outcome in missed if outcome.untrained]
-    if untrained and len(outcomes) > 1:
-        goal = f"{len(untrained)} of {len(outcomes)} {untrained[0]} not trained, {goal}"
+        untrained = [outcome.untrained for outcome in missed if outcome.untrained]
+        if untrained:
+            gap = f"{len(untrained)} of {len(outcomes)} {untrained[0]} not trained, {gap}"
     why, remedy = ENDINGS[worst_status([outcome.status for outcome in missed])]
     return f"{goal} ({gap}): {why.format_map(names)}; {remedy.format_map(names)}"
 

@@ -255,7 +255,9 @@ def test_a_machine_of_few_rows_is_better_than_none(monkeypatch):
 def test_sub_problems_that_were_not_begun_are_named():
     X, _, _ = draw(60)
     y = np.arange(60) % 3
-    with pytest.warns(NotCertifiedWarning, match="^3 of 3 pairs not trained, the tol"):
+    with pytest.warns(
+        NotCertifiedWarning, match=r"3 of 3 fits \(3 of 3 pairs not trained, the largest gap 1"
+    ):
         machine = train(X, y, kernel="rbf", time_limit=1e-9)
     assert [p["trained"] for p in machine.problems] == [False] * 3
     assert [o.untrained for o in outcomes_of(machine.problems)] == ["pairs"] * 3
@@ -265,7 +267,11 @@ def test_sub_problems_that_were_not_begun_are_named():
     assert not any("trained" in p for p in whole.problems)
     assert [o.untrained for o in outcomes_of(whole.problems)] == [""] * 3
     missed = [Outcome("time_limit", 1.0, "classes"), Outcome("time_limit", 0.5)]
-    assert describe_uncertified(missed, 0.1).startswith("1 of 2 classes not trained, the tolerance")
+    said = (
+        "the tolerance 0.1 is not certified for 2 of 2 fits (1 of 2 classes not trained, the large"
+    )
+    assert describe_uncertified(missed, 0.1).startswith(said)
+    assert "trained" not in describe_uncertified(missed[:1], 0.1)
     assert outcomes_of(
         [{"status": "time_limit", "gap": 1.0, "trained": False, "classes": [3.0]}]
     ) == [Outcome("time_limit", 1.0, "classes")]

@@ -16,6 +16,7 @@ from ..binary.solve import solve_checked
 from ..binary.start import Start
 from ..checkpoint.checkpoint import Slot
 from ..checkpoint.fingerprint import data_fingerprint
+from ..clock import watching
 from ..endings import outcomes_of, warn_uncertified
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk, extent
@@ -108,7 +109,8 @@ def train(
     with session.saved(job.settings, data, **facts):
         marks, posed, ready = None, job, None
         if checked.approx is not None:
-            marks, posed = job.approximate()
+            with watching(asked=session.stop.is_set):  # without it there is no machine at all
+                marks, posed = job.approximate()
         elif warm is None:
             ready = fit_small(job, c, session)
         unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
