@@ -25,7 +25,7 @@ from ..solvers import newton
 from ..solvers.run import COLUMNS, Run, proves, relative_gap
 from .solution import Solution
 
-QUICK_CELLS = 1 << 22  # kernel values that are computed again even where a run was cut short: 0.05 s
+QUICK_CELLS = 1 << 22  # kernel values computed again even where a run was cut short: 0.05 s
 MOST_AGAIN = 3  # times that a run goes on when its tolerance is not met in exact arithmetic
 # Shares of what rounding may take from margins, tried at stalled points: sums over features may be
 # nearly exact; those over kernel values are judged with all of it, and are made twice.

@@ -18,7 +18,7 @@ from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_rows import KernelRows, entries_of
-from ..problems.settling import Columns
+from ..problems.rounding import Columns
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import HALF_SQUARE, Settings
 from ..solvers import gradient

@@ -16,7 +16,7 @@ from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..models.base import Smoothing
 from ..problems.linear import LinearProblem, problem_in_memory
-from ..problems.settling import Columns
+from ..problems.rounding import Columns
 from ..settings import PAPERS, Settings
 from ..solvers.auto import choose, hand_over
 from ..solvers.driver import State, always, drive
