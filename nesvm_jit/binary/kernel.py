@@ -28,7 +28,8 @@ from ..solvers.least_squares import least_squares
 from ..solvers.pairwise import begin
 from ..solvers.rescue import before_rescue, is_trained, rescue
 from ..solvers.run import Run
-from .finish import Ending, conclude, settle_kernel, settle_smoothed, until_interrupted, untrained
+from .finish import Ending, conclude, until_interrupted, untrained
+from .finish_kernel import settle_kernel, settle_smoothed
 from .kernel_matrix import (
     INDEFINITE,
     NOT_SEMIDEFINITE,

@@ -25,7 +25,8 @@ from ..solvers.linear_program import linear_program, suits
 from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
 from .centred import centre_columns
-from .finish import Ending, conclude, settle_linear, until_interrupted, with_objective
+from .finish import Ending, conclude, until_interrupted, with_objective
+from .finish_linear import settle_linear
 from .solution import Solution
 from .start import Start, Unfinished
 
