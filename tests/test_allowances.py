@@ -10,9 +10,16 @@ from nesvm_jit.kernels import exact_sums
 from nesvm_jit.kernels.exact_sums import Sums
 from nesvm_jit.kernels.loss import HINGE, SQUARE, RowData
 from nesvm_jit.kernels.spec import BLAS, DIFFERENCES, RBF, Spec
-from nesvm_jit.problems import rounding, settling, settling_kernel
-from nesvm_jit.problems.rounding import EntryError
-from nesvm_jit.problems.settling import Columns, Spread
+from nesvm_jit.problems import (
+    lower_bound,
+    rounding,
+    settling,
+    settling_kernel,
+    sharpness,
+    upper_bound,
+)
+from nesvm_jit.problems.lower_bound import Spread
+from nesvm_jit.problems.rounding import Columns, EntryError
 
 U, T = 2.0**-20, 2.0**-17  # in place of 2⁻⁵³ and 2⁻¹⁰⁷⁴
 NEAR = 1e-13
@@ -24,7 +31,7 @@ X = np.array([[1.0, 2.0, 0.5], [-0.5, 1.0, 1.0], [2.0, -1.0, 0.25], [1.0, 1.0, -
 
 @pytest.fixture
 def coarse(monkeypatch):
-    for module in (rounding, settling, settling_kernel):
+    for module in (rounding, upper_bound, lower_bound, settling_kernel):
         monkeypatch.setattr(module, "UNIT", U, raising=False)
         monkeypatch.setattr(module, "TINY", T)
 
@@ -202,10 +209,10 @@ def test_an_exponential_that_is_taken_as_zero_is_allowed_for(monkeypatch, unit, 
 
 def test_losses_of_residuals_are_raised_by_their_errors(coarse):
     r, off = np.array([0.5, -0.25, -0.125, 3.0]), np.array([0.01, 0.02, 0.5, 1.0])
-    found = settling.loss_of_residuals(ROWS, r, off, HINGE)
+    found = upper_bound.loss_of_residuals(ROWS, r, off, HINGE)
     assert found == pytest.approx(2.0 * (0.5 + a(0.01, 2)) + (a(0.5, 2) - 0.125), rel=NEAR)
     size = np.abs(r) + a(off, 2)
-    found = settling.loss_of_residuals(ROWS, r, off, SQUARE)
+    found = upper_bound.loss_of_residuals(ROWS, r, off, SQUARE)
     assert found == pytest.approx(ROWS.c @ (a(size**2, 3) + T), rel=NEAR)
 
 
@@ -216,7 +223,7 @@ def residual_losses(f, error):
 
 def test_losses_of_margins_allow_for_the_roundings_of_margin_and_residual(coarse):
     f, off = np.array([0.5, -3.0, 0.75, 1.0]), np.array([0.01, 0.02, 0.5, 1.0])
-    found = settling.loss_above(ROWS, f, off, HINGE)
+    found = upper_bound.loss_above(ROWS, f, off, HINGE)
     assert found == pytest.approx(residual_losses(f, off), rel=NEAR)
 
 
@@ -224,7 +231,7 @@ def test_losses_of_margins_allow_for_the_roundings_of_margin_and_residual(coarse
 def test_margins_are_off_by_gamma_of_their_cells(coarse, roots):
     f, norms, cells = np.array([0.5, 3.0, 0.7, 1.0]), np.arange(1.0, 5.0), np.array([3, 2, 3, 1])
     more = () if roots is None else (roots,)
-    found = settling._losses(ROWS, f, norms, cells, *more, HINGE, 2.5, 1e-3)
+    found = upper_bound._losses(ROWS, f, norms, cells, *more, HINGE, 2.5, 1e-3)
     error = g(cells + 5.0) * norms * 2.5 + (cells + 1) * T
     if roots is not None:
         error = error + a(roots * 1e-3, 3)
@@ -236,15 +243,15 @@ def test_margins_are_off_by_gamma_of_their_cells(coarse, roots):
 @pytest.mark.parametrize("smoothed", [False, True])
 def test_the_penalty_is_raised_and_the_losses_of_all_rows(coarse, smoothed):
     w = np.array([0.5, -0.25])
-    found = settling._with_penalty(Block(smoothed=smoothed), w, 3.0)
+    found = upper_bound._with_penalty(Block(smoothed=smoothed), w, 3.0)
     penalty = a(0.75, 2) if smoothed else a(0.5 * norm(w) ** 2, 2) + T
     assert found == pytest.approx(penalty + a(3.0, 4) + 4 * T, rel=NEAR)
 
 
 def test_a_sum_that_is_exact_is_moved_to_the_next_number_above(monkeypatch):
-    monkeypatch.setattr(settling, "above", lambda x, k: x)
-    monkeypatch.setattr(settling, "TINY", 0.0)
-    found = settling._with_penalty(Block(smoothed=True), np.array([0.5, -0.25]), 3.0)
+    monkeypatch.setattr(upper_bound, "above", lambda x, k: x)
+    monkeypatch.setattr(upper_bound, "TINY", 0.0)
+    found = upper_bound._with_penalty(Block(smoothed=True), np.array([0.5, -0.25]), 3.0)
     assert found == np.nextafter(3.75, 4.0)
 
 
@@ -252,11 +259,11 @@ def test_kernel_values_are_off_by_epsilon_and_the_roots_of_both_rows(coarse):
     columns = Columns(EntryError(1e-3, np.array([1.0, 2.0, 3.0]), np.zeros(3)), np.array([2.0, 4]))
     beta = np.array([-1.0, 0.5])
     total = a(1e-3 * a(4.0, 2), 3)
-    assert settling._kernel_sum(columns.entries, beta, columns.roots) == pytest.approx(
+    assert rounding.kernel_sum(columns.entries, beta, columns.roots) == pytest.approx(
         total, rel=NEAR
     )
     np.testing.assert_allclose(
-        settling.column_errors(columns, beta), a(np.array([1.0, 2.0, 3.0]) * total, 3), rtol=NEAR
+        rounding.column_errors(columns, beta), a(np.array([1.0, 2.0, 3.0]) * total, 3), rtol=NEAR
     )
 
 
@@ -268,7 +275,7 @@ def test_the_objective_is_bounded_by_margins_as_they_are_and_from_above(coarse, 
     error = g(cells + 5.0) * np.linalg.norm(X, axis=1) * size + (cells + 1) * T
     if columns is not None:
         error = error + a((Y + 2.0) * a(1e-3 * a(0.875, 3), 3), 3)
-    found = settling.objective_bounds(Block(), w, f, columns)
+    found = upper_bound.objective_bounds(Block(), w, f, columns)
     penalty = a(0.5 * size**2, 2) + T
     expected = [penalty + a(residual_losses(f, off), 4) + 4 * T for off in (0.0, error)]
     np.testing.assert_allclose(found, expected, rtol=NEAR)
@@ -278,7 +285,7 @@ def test_the_objective_is_bounded_by_margins_as_they_are_and_from_above(coarse, 
 def test_residuals_of_sharp_sums_are_off_by_their_own_errors(coarse, roots):
     sums = Sums(np.array([0.5, 2.0, -1.0, 3.0]), 1e-3 * Y, np.array([1e-3, 2e-3, 3e-3, 0.0]))
     more = () if roots is None else (roots,)
-    found = settling._sharp_losses(ROWS, sums, *more, -0.25, 1e-4, HINGE)
+    found = upper_bound._sharp_losses(ROWS, sums, *more, -0.25, 1e-4, HINGE)
     r = 1.0 - Y * (sums.high + sums.low - 0.25)
     error = 2.0 * sums.error + g(4) * np.abs(r) + g(8) * U * 1.25 + g(8) * np.abs(sums.low)
     if roots is not None:
@@ -290,24 +297,24 @@ def test_what_is_lost_of_a_sharp_residual_is_added_again():
     high = np.array([1.0 + 2.0**-40, -1.0, 1.0, 1.0])
     sums = Sums(high, np.zeros(4), np.zeros(4))
     # 1 − (1 + 2⁻⁴⁰ + 2⁻⁶⁰) = −2⁻⁴⁰ − 2⁻⁶⁰ of the first row, and the like of the others
-    square = settling._sharp_losses(ROWS, sums, 2.0**-60, 0.0, SQUARE)
+    square = upper_bound._sharp_losses(ROWS, sums, 2.0**-60, 0.0, SQUARE)
     true = 2.0 * (2.0**-40 + 2.0**-60) ** 2 + 1.5 * 2.0**-120
     assert true <= square <= true * (1 + 1e-6)
 
 
 def test_the_low_parts_of_a_sharp_residual_are_added_before_it_is_rounded(monkeypatch):
-    monkeypatch.setattr(settling, "growth", lambda k: 0.0)
-    monkeypatch.setattr(settling, "above", lambda x, k: x)
+    monkeypatch.setattr(upper_bound, "growth", lambda k: 0.0)
+    monkeypatch.setattr(upper_bound, "above", lambda x, k: x)
     rows = RowData(-np.ones(1), np.ones(1), np.ones(1))
     # 1 + 1.5 · 2⁻⁵³ is 1 + 2⁻⁵² − 2⁻⁵⁴, which the low part makes whole
     sums = Sums(np.array([1.5 * 2.0**-53]), np.array([2.0**-54]), np.zeros(1))
-    assert settling._sharp_losses(rows, sums, 0.0, None, HINGE) == 1.0 + 2.0**-52
+    assert upper_bound._sharp_losses(rows, sums, 0.0, None, HINGE) == 1.0 + 2.0**-52
 
 
 @pytest.mark.parametrize("columns", [None, Columns(EntryError(1e-3, Y + 2.0, Y), np.ones(3))])
 def test_a_sharp_objective_has_the_same_penalty_and_columns(coarse, columns):
     w, b = np.array([0.5, -0.25, 0.125]), 0.25
-    found = settling._sharp_objective(Block(), w, b, columns)
+    found = upper_bound._sharp_objective(Block(), w, b, columns)
     r = 1.0 - Y * (X @ w + b)
     error = g(4) * np.abs(r) + g(8) * U * 1.25
     if columns is not None:
@@ -321,7 +328,7 @@ def test_a_sharp_objective_has_the_same_penalty_and_columns(coarse, columns):
 
 
 def test_the_spread_of_a_dual_point_counts_its_entries_alone():
-    found = settling.spread_of(
+    found = lower_bound.spread_of(
         ROWS, np.array([1.0, -0.5, 0.0, 0.0]), np.array([2.0, 4.0, 8.0, 1.0])
     )
     # ‖x‖_∞ is at most s, and at most ‖x‖
@@ -333,31 +340,31 @@ SPREAD = Spread(3.0, 5.0, 7.0, 0.5, 11.0, 2.0)
 
 
 def test_a_total_is_lowered_unless_it_is_on_the_grid(coarse):
-    assert settling._total_below(SPREAD, True) == 5.0
-    assert settling._total_below(SPREAD, False) == pytest.approx(5.0 - g(9) * 7.0, rel=NEAR)
-    assert settling._total_below(SPREAD._replace(entries=0.0, total=0.0), False) == 0.0
+    assert lower_bound._total_below(SPREAD, True) == 5.0
+    assert lower_bound._total_below(SPREAD, False) == pytest.approx(5.0 - g(9) * 7.0, rel=NEAR)
+    assert lower_bound._total_below(SPREAD._replace(entries=0.0, total=0.0), False) == 0.0
 
 
 def test_a_total_is_moved_to_the_next_number_below(monkeypatch):
-    monkeypatch.setattr(settling, "growth", lambda k: 0.0)
-    assert settling._total_below(SPREAD, False) == np.nextafter(5.0, 0.0)
+    monkeypatch.setattr(lower_bound, "growth", lambda k: 0.0)
+    assert lower_bound._total_below(SPREAD, False) == np.nextafter(5.0, 0.0)
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_dual_value_is_lowered_by_all_its_sums(coarse, exact):
     total = 5.0 if exact else 5.0 - g(9) * 7.0
-    found = settling.value_below(SPREAD, exact, HINGE, 1.5)
+    found = lower_bound.value_below(SPREAD, exact, HINGE, 1.5)
     assert found == pytest.approx(total - 1.5, rel=NEAR)
-    found = settling.value_below(SPREAD, exact, SQUARE, 1.5)
+    found = lower_bound.value_below(SPREAD, exact, SQUARE, 1.5)
     assert found == pytest.approx(total - a(0.5, 7) - 3.0 * T * 8.0 - 1.5, rel=NEAR)
 
 
 def test_half_a_square_is_raised_before_it_is_subtracted(coarse):
-    found = settling._half_square_below(SPREAD, True, HINGE, 2.0)
+    found = lower_bound._half_square_below(SPREAD, True, HINGE, 2.0)
     assert found == pytest.approx(5.0 - a(2.0, 2) - T, rel=NEAR)
     nothing = Spread(*[0.0] * 6)
-    assert settling._half_square_below(nothing, True, HINGE, 2.0) == 0.0
-    assert settling.value_below(SPREAD, True, HINGE, 1.5) == np.nextafter(
+    assert lower_bound._half_square_below(nothing, True, HINGE, 2.0) == 0.0
+    assert lower_bound.value_below(SPREAD, True, HINGE, 1.5) == np.nextafter(
         5.0 - np.nextafter(1.5, 2.0), 0.0
     )
 
@@ -370,11 +377,11 @@ def test_plain_sums_do_where_their_rounding_is_not_felt(coarse, smoothed):
     off = [g(k + 6.0) * reach + 3.0 * T for k in (3.0, 2.0)]  # one after the other, by chunks
     felt = [e * 5.0 if smoothed else e * (rounding.norm_above(v) + e) for e in off]
     for k in (0, 1):
-        found = settling._weights_and_error(block, alpha, SPREAD, felt[k])
+        found = lower_bound._weights_and_error(block, alpha, SPREAD, felt[k])
         np.testing.assert_array_equal(found[0], v)
         assert found[1] == pytest.approx(off[k], rel=NEAR)
         assert block.sharp == 0
-    found = settling._weights_and_error(block, alpha, SPREAD, felt[1] * (1 - 1e-9))
+    found = lower_bound._weights_and_error(block, alpha, SPREAD, felt[1] * (1 - 1e-9))
     np.testing.assert_allclose(found[0], v, rtol=1e-15)
     np.testing.assert_allclose(found[1], g(4.0) * np.abs(v), rtol=1e-9)
     assert block.sharp == 1
@@ -384,11 +391,11 @@ def test_sharp_sums_are_off_by_twice_their_error_and_four_roundings(coarse):
     block = Block()
     high, low, off = np.array([1.0, -2.0]), np.array([0.25, 0.5]), np.array([1e-3, 1e-2])
     block.column_products = lambda signed: Sums(high, low, off)
-    weights, error = settling._weights_and_error(block, np.zeros(4), SPREAD, 0.0)
+    weights, error = lower_bound._weights_and_error(block, np.zeros(4), SPREAD, 0.0)
     np.testing.assert_array_equal(weights, [1.25, -1.5])
     np.testing.assert_allclose(error, g(4.0) * np.array([1.25, 1.5]) + 2.0 * off, rtol=NEAR)
     block.column_products = lambda signed: Sums(np.array([1.0, np.inf]), low, off)
-    weights, error = settling._weights_and_error(block, np.zeros(4), SPREAD, 0.0)
+    weights, error = lower_bound._weights_and_error(block, np.zeros(4), SPREAD, 0.0)
     assert not weights.any()  # what overflows is left
     assert error == pytest.approx(g(8.0) * 11.0 + 3.0 * T, rel=NEAR)
 
@@ -396,9 +403,9 @@ def test_sharp_sums_are_off_by_twice_their_error_and_four_roundings(coarse):
 @pytest.mark.parametrize(("cells", "sharp"), [(1 << 22, 1), ((1 << 22) + 1, 0)])
 def test_large_data_have_no_sharp_sums(cells, sharp):
     block = Block(cells=cells)
-    settling._weights_and_error(block, np.ones(4), SPREAD, 0.0)
+    lower_bound._weights_and_error(block, np.ones(4), SPREAD, 0.0)
     assert block.sharp == sharp
-    settling.settle_objective(block, np.full(3, 0.3), 0.1, 0.0)
+    upper_bound.settle_objective(block, np.full(3, 0.3), 0.1, 0.0)
     assert block.sharp == 2 * sharp
 
 
@@ -412,51 +419,53 @@ def test_large_data_have_no_sharp_sums(cells, sharp):
     ],
 )
 def test_rounding_is_felt_by_the_size_of_data_and_the_tolerance(cells, tol, share):
-    assert settling._felt(Block(cells=cells), 3.0, tol) == pytest.approx(3.0 * share, rel=NEAR)
+    assert sharpness.rounding_felt(Block(cells=cells), 3.0, tol) == pytest.approx(
+        3.0 * share, rel=NEAR
+    )
 
 
 def test_the_dual_value_allows_for_the_error_of_its_sum(coarse):
     block, weights = Block(), np.array([0.5, -0.25])
     alpha = np.array([1.0, 0.25, 0.5, 0.0])
-    found = settling.dual_below(block, alpha, SPREAD, weights, 0.125)
+    found = lower_bound.dual_below(block, alpha, SPREAD, weights, 0.125)
     half = a(0.5 * (norm(weights) + 0.125 + 2 * T + T) ** 2, 2) + T
     assert found.value == pytest.approx(5.0 - g(9) * 7.0 - half, rel=NEAR)
     assert found.alpha is alpha
     off = np.array([0.5, 0.125])
-    found = settling.dual_below(block, alpha, SPREAD, weights, off)
+    found = lower_bound.dual_below(block, alpha, SPREAD, weights, off)
     half = a(0.5 * (norm(weights) + norm(off) + T) ** 2, 2) + T
     assert found.value == pytest.approx(5.0 - g(9) * 7.0 - half, rel=NEAR)
-    assert settling.dual_below(block, alpha, SPREAD, weights, np.nan).value == -np.inf
+    assert lower_bound.dual_below(block, alpha, SPREAD, weights, np.nan).value == -np.inf
 
 
 @pytest.mark.parametrize("bias", [False, True])
 def test_a_point_of_an_lp_that_is_feasible_stays(coarse, bias):
     block, alpha = Block(smoothed=True, bias=bias), np.array([1.0, 0.25, 0.5, 0.0])
     just = 1.0 / (1.0 + g(8)) - 0.125  # h = 1 but for rounding
-    found = settling.dual_below(block, alpha, SPREAD, np.array([0.5, -just + 1e-12]), 0.125)
+    found = lower_bound.dual_below(block, alpha, SPREAD, np.array([0.5, -just + 1e-12]), 0.125)
     assert found.alpha is alpha
     assert found.value == pytest.approx(5.0 - (0.0 if bias else g(9) * 7.0), rel=NEAR)
-    found = settling.dual_below(block, alpha, SPREAD, np.array([0.5, -just - 1e-12]), 0.125)
+    found = lower_bound.dual_below(block, alpha, SPREAD, np.array([0.5, -just - 1e-12]), 0.125)
     assert found.alpha is not alpha
 
 
 def test_columns_may_reach_one(monkeypatch):
-    monkeypatch.setattr(settling, "above", lambda x, k: x)
+    monkeypatch.setattr(lower_bound, "above", lambda x, k: x)
     alpha = np.array([1.0, 0.25, 0.5, 0.0])
-    found = settling.dual_below(Block(smoothed=True), alpha, SPREAD, np.array([1.0]), 0.0)
+    found = lower_bound.dual_below(Block(smoothed=True), alpha, SPREAD, np.array([1.0]), 0.0)
     assert found.alpha is alpha
-    found = settling.dual_below(Block(smoothed=True), alpha, SPREAD, np.empty(0), 0.0)
+    found = lower_bound.dual_below(Block(smoothed=True), alpha, SPREAD, np.empty(0), 0.0)
     assert found.alpha is alpha
 
 
 def test_a_point_of_an_lp_is_shrunk_by_its_largest_column(coarse, monkeypatch):
     block, alpha = Block(smoothed=True), np.array([1.0, 0.25, 0.5, 0.0])
     shrunk = []
-    monkeypatch.setattr(settling, "_shrunk", lambda *given: shrunk.append(given) or given[1] / 4)
+    monkeypatch.setattr(lower_bound, "_shrunk", lambda *given: shrunk.append(given) or given[1] / 4)
     entries = EntryError(1e-3, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4))
     columns = Columns(entries, np.array([2.0, 1.0, 3.0]))
     weights, off = np.array([0.5, -3.0, 2.0]), np.array([0.1, 0.2, 0.3])
-    found = settling.dual_below(block, alpha, SPREAD, weights, off, columns)
+    found = lower_bound.dual_below(block, alpha, SPREAD, weights, off, columns)
     most = np.abs(weights) + off + columns.roots * a(1e-3 * a(3.0, 4), 3)
     assert shrunk[0][2] == pytest.approx(a(most.max(), 4), rel=NEAR)
     assert shrunk[0][3] is columns
@@ -466,15 +475,15 @@ def test_a_point_of_an_lp_is_shrunk_by_its_largest_column(coarse, monkeypatch):
 
 def test_tops_are_the_smaller_of_two_bounds_and_the_error_of_kernel_values(coarse):
     norms = np.array([2.0, 4.0, 1.0, 0.5])
-    np.testing.assert_array_equal(settling._tops(ROWS, norms), [2.0, 1.5, 1.0, 0.5])
-    found = settling._tops(ROWS, norms, np.array([1.0, 2.0, 3.0, 4.0]), 0.01)
+    np.testing.assert_array_equal(lower_bound._tops(ROWS, norms), [2.0, 1.5, 1.0, 0.5])
+    found = lower_bound._tops(ROWS, norms, np.array([1.0, 2.0, 3.0, 4.0]), 0.01)
     expected = a(np.array([2.0, 1.5, 1.0, 0.5]) + 0.01 * np.arange(1.0, 5.0), 4)
     np.testing.assert_allclose(found, expected, rtol=NEAR)
 
 
 def test_what_a_point_was_moved_by_is_raised(coarse):
     alpha, smaller, tops = np.array([1.0, 2, 0, 4]), np.array([0.5, 0.5, 0, 2.0]), np.arange(1.0, 5)
-    found = settling._moved_by(ROWS, smaller, alpha, tops, 0.5)
+    found = lower_bound._moved_by(ROWS, smaller, alpha, tops, 0.5)
     moved = np.array([0.0, 0.5, 0.0, 0.0]) + g(4) * (0.5 * alpha + smaller) + 2 * T
     assert found == pytest.approx(moved @ tops, rel=NEAR)
 
@@ -484,7 +493,7 @@ def test_what_a_point_was_moved_by_is_raised(coarse):
 def test_a_point_is_shrunk_until_it_is_feasible(bias, kernel):
     block, alpha = Block(smoothed=True, bias=bias), np.array([1.0, 1.25, 0.25, 0.0])
     columns = Columns(EntryError(1e-3, np.ones(4), np.zeros(4)), np.ones(3)) if kernel else None
-    found = settling._shrunk(block, alpha, 3.0, columns)
+    found = lower_bound._shrunk(block, alpha, 3.0, columns)
     np.testing.assert_allclose(found, alpha / 3.0, rtol=1e-13)
     assert (found < alpha / 3.0)[:3].all()
     assert (found >= alpha / 3.0 * (1 - 2.0**-46)).all()
@@ -493,19 +502,19 @@ def test_a_point_is_shrunk_until_it_is_feasible(bias, kernel):
 def test_a_point_is_balanced_again_where_there_is_a_bias():
     alpha = np.array([0.1, 0.7, 0.6, 0.0])
     found = [
-        settling._shrunk(Block(smoothed=True, bias=b), alpha, 3.0, None) for b in (False, True)
+        lower_bound._shrunk(Block(smoothed=True, bias=b), alpha, 3.0, None) for b in (False, True)
     ]
     np.testing.assert_allclose(found[0], alpha / 3.0, rtol=1e-13)
     assert sum(map(Fraction, (found[1] * Y).tolist())) == 0
     alpha = np.array([0.5, 0.25, 0.0, 0.0])
-    found = settling._shrunk(Block(smoothed=True), alpha, 3.0, None)
+    found = lower_bound._shrunk(Block(smoothed=True), alpha, 3.0, None)
     np.testing.assert_allclose(found, alpha / 3.0, rtol=1e-13)
 
 
 def test_a_point_that_cannot_be_made_feasible_is_zero(monkeypatch):
     tried = []
-    monkeypatch.setattr(settling, "_moved_by", lambda *given: tried.append(given[-1]) or 9.0)
-    found = settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
+    monkeypatch.setattr(lower_bound, "_moved_by", lambda *given: tried.append(given[-1]) or 9.0)
+    found = lower_bound._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
     np.testing.assert_array_equal(found, np.zeros(4))
     assert len(tried) == 8
     # t is divided by what is reached, th + 9, and made a little smaller
@@ -515,12 +524,12 @@ def test_a_point_that_cannot_be_made_feasible_is_zero(monkeypatch):
 
 def test_errors_of_kernel_values_are_part_of_what_a_point_is_moved_by(coarse, monkeypatch):
     seen = []
-    monkeypatch.setattr(settling, "_moved_by", lambda *given: seen.append(given) or 0.0)
+    monkeypatch.setattr(lower_bound, "_moved_by", lambda *given: seen.append(given) or 0.0)
     entries = EntryError(1e-3, np.array([1.0, 2.0, 3.0, 4.0]), np.zeros(4))
     norms = np.linalg.norm(X, axis=1)
     for roots in ([5.0, 7.0], [0.5, 0.25], []):
         columns = Columns(entries, np.array(roots))
-        settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, columns)
+        lower_bound._shrunk(Block(smoothed=True), np.ones(4), 2.0, columns)
         most = a(1e-3 * max(roots, default=0.0), 2)
         expected = a(np.minimum(norms, ROWS.s) + entries.roots * most, 4)
         np.testing.assert_allclose(seen[-1][3], expected, rtol=NEAR)
@@ -528,16 +537,16 @@ def test_errors_of_kernel_values_are_part_of_what_a_point_is_moved_by(coarse, mo
 
 def test_a_point_may_reach_one(monkeypatch):
     tried = []
-    monkeypatch.setattr(settling, "above", lambda x, k: x)
-    monkeypatch.setattr(settling, "_moved_by", lambda *how: tried.append(how[-1]) or 2.0**-48)
-    settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
+    monkeypatch.setattr(lower_bound, "above", lambda x, k: x)
+    monkeypatch.setattr(lower_bound, "_moved_by", lambda *how: tried.append(how[-1]) or 2.0**-48)
+    lower_bound._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
     assert tried == [0.5 * (1.0 - 2.0**-48)]
 
 
 def test_what_is_reached_is_raised(coarse, monkeypatch):
     tried = []
-    monkeypatch.setattr(settling, "_moved_by", lambda *given: tried.append(given[-1]) or 0.5)
-    settling._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
+    monkeypatch.setattr(lower_bound, "_moved_by", lambda *given: tried.append(given[-1]) or 0.5)
+    lower_bound._shrunk(Block(smoothed=True), np.ones(4), 2.0, None)
     reached = a(2.0 * tried[0], 4) + a(0.5, 12)
     assert tried[1] == pytest.approx(tried[0] / reached, rel=1e-12)
 
@@ -546,7 +555,7 @@ def test_what_is_reached_is_raised(coarse, monkeypatch):
 def test_a_point_is_shrunk_sharply_until_its_own_sums_are_feasible(bias):
     block, alpha = Block(smoothed=True, bias=bias), np.array([0.6, 0.7, 0.1, 0.0])
     largest = np.abs(X.T @ (alpha * Y)).max()
-    found = settling._shrunk_sharply(block, alpha, largest, None)
+    found = lower_bound._shrunk_sharply(block, alpha, largest, None)
     np.testing.assert_allclose(found, alpha / largest, rtol=1e-13)
     weights = np.array([[Fraction(x) for x in row] for row in X.tolist()]).T @ [
         Fraction(v) for v in (found * Y).tolist()
@@ -558,10 +567,10 @@ def test_a_point_is_shrunk_sharply_until_its_own_sums_are_feasible(bias):
 def test_a_point_that_is_too_large_is_divided_by_what_it_reaches(monkeypatch):
     tried, reached = [], iter([4.0, 1.0])
     monkeypatch.setattr(
-        settling, "_largest_column", lambda *given: tried.append(given[1]) or next(reached)
+        lower_bound, "_largest_column", lambda *given: tried.append(given[1]) or next(reached)
     )
     columns = Columns(EntryError(1e-3, np.ones(4), np.zeros(4)), np.ones(3))
-    found = settling._shrunk_sharply(Block(smoothed=True), np.ones(4), 2.0, columns)
+    found = lower_bound._shrunk_sharply(Block(smoothed=True), np.ones(4), 2.0, columns)
     np.testing.assert_array_equal(tried[0], np.full(4, 0.5))
     np.testing.assert_array_equal(found, np.full(4, 0.5 * ((1.0 - 2.0**-48) / 4.0)))
     assert len(tried) == 2
@@ -569,8 +578,10 @@ def test_a_point_that_is_too_large_is_divided_by_what_it_reaches(monkeypatch):
 
 def test_a_point_that_is_never_feasible_is_zero_sharply_too(monkeypatch):
     tried = []
-    monkeypatch.setattr(settling, "_largest_column", lambda *given: tried.append(given) or np.nan)
-    found = settling._shrunk_sharply(Block(smoothed=True), np.ones(4), 2.0, None)
+    monkeypatch.setattr(
+        lower_bound, "_largest_column", lambda *given: tried.append(given) or np.nan
+    )
+    found = lower_bound._shrunk_sharply(Block(smoothed=True), np.ones(4), 2.0, None)
     assert len(tried) == 8
     np.testing.assert_array_equal(found, np.zeros(4))
 
@@ -589,15 +600,15 @@ def test_a_point_is_shrunk_sharply_where_that_is_felt(
     monkeypatch, felt, cells, sharper, times, taken
 ):
     tried = []
-    monkeypatch.setattr(settling, "above", lambda x, k: x)
-    monkeypatch.setattr(settling, "_shrunk", lambda *given: given[1] / 4)
+    monkeypatch.setattr(lower_bound, "above", lambda x, k: x)
+    monkeypatch.setattr(lower_bound, "_shrunk", lambda *given: given[1] / 4)
     monkeypatch.setattr(
-        settling, "_shrunk_sharply", lambda *given: tried.append(given) or sharper * given[1]
+        lower_bound, "_shrunk_sharply", lambda *given: tried.append(given) or sharper * given[1]
     )
     alpha, block = np.array([1.0, 0.5, 0.5, 0.0]), Block(smoothed=True, cells=cells)
     spread = SPREAD._replace(total=1.03)  # 1.03 / 2 is 0.015 more than Σα/4 = 0.5
     columns = Columns(EntryError(0.0, np.ones(4), np.zeros(4)), np.ones(1))
-    found = settling.dual_below(block, alpha, spread, np.array([2.0]), 0.0, columns, felt)
+    found = lower_bound.dual_below(block, alpha, spread, np.array([2.0]), 0.0, columns, felt)
     assert [(given[1] is alpha, given[2], given[3] is columns) for given in tried] == [
         (True, 2.0, True)
     ] * times
@@ -611,38 +622,40 @@ def test_a_point_is_shrunk_sharply_where_that_is_felt(
 @pytest.mark.parametrize("bias", [False, True])
 def test_settled_points_are_in_their_box_and_balanced(bias):
     alpha = np.array([3.0, -1.0, 0.5, 1.0])
-    found = settling.settle_dual(Block(bias=bias), alpha, np.inf)
+    found = lower_bound.settle_dual(Block(bias=bias), alpha, np.inf)
     expected = [0.0, 0.0, 0.0, 0.0] if bias else [2.0, 0.0, 0.5, 0.0]
     np.testing.assert_array_equal(found.alpha, expected)
-    found = settling.settle_dual(Block(SQUARE, bias=bias), np.array([3.0, 2.0, -1.0, 1.0]), np.inf)
+    found = lower_bound.settle_dual(
+        Block(SQUARE, bias=bias), np.array([3.0, 2.0, -1.0, 1.0]), np.inf
+    )
     np.testing.assert_array_equal(found.alpha, [3.0, 2.0, -1.0, 0.0])
 
 
 def test_what_is_not_a_number_proves_nothing():
     w = np.array([1e308, 1e308, -1e308])
-    objective, _ = settling.settle_objective(Block(SQUARE), w, np.inf, 1e-3)
+    objective, _ = upper_bound.settle_objective(Block(SQUARE), w, np.inf, 1e-3)
     assert objective == np.inf
-    found = settling.settle_dual(Block(SQUARE), np.full(4, 1e308), 0.0)
+    found = lower_bound.settle_dual(Block(SQUARE), np.full(4, 1e308), 0.0)
     assert found.value == -np.inf
 
 
 def test_what_is_exact_needs_no_sharp_sums(monkeypatch):
     block = Block()
-    monkeypatch.setattr(settling, "objective_bounds", lambda *given: (3.0, 3.0))
-    assert settling.settle_objective(block, np.ones(3), 0.0, 0.0)[0] == 3.0
+    monkeypatch.setattr(upper_bound, "objective_bounds", lambda *given: (3.0, 3.0))
+    assert upper_bound.settle_objective(block, np.ones(3), 0.0, 0.0)[0] == 3.0
     assert block.sharp == 0
 
 
 @pytest.mark.parametrize(("tol", "sharp"), [(1e-3, 0), (1e-13, 1)])
 def test_sums_are_sharp_where_rounding_is_felt_beside_the_tolerance(tol, sharp):
     block, w = Block(), np.array([0.5, -0.25, 0.125])
-    settling.settle_objective(block, w, 0.1, tol)
+    upper_bound.settle_objective(block, w, 0.1, tol)
     assert block.sharp == sharp
     settled = settling.settle_linear(block, w, 0.1, np.array([1.0, 0.5, 0.25, 0.0]), tol)
     assert block.sharp == 3 * sharp  # P again, and the sum of D
     np.testing.assert_allclose(settled.margins, X @ w + 0.1, rtol=1e-15)
-    plain, best = settling.objective_bounds(block, w, X @ w + 0.1)[1], settled.objective
-    assert best == (settling._sharp_objective(block, w, 0.1, None) if sharp else plain)
+    plain, best = upper_bound.objective_bounds(block, w, X @ w + 0.1)[1], settled.objective
+    assert best == (upper_bound._sharp_objective(block, w, 0.1, None) if sharp else plain)
     assert best < plain or not sharp
     P = 0.5 * w @ w + ROWS.c @ np.maximum(1.0 - Y * (X @ w + 0.1), 0.0)
     assert settled.objective == pytest.approx(P, rel=1e-13)
@@ -732,9 +745,9 @@ def values(loss, beta, b, alpha, bias, costs=None):
         losses = c @ (a((np.abs(r) + a(error, 2)) ** 2, 3) + T)
     P = 0.5 * square + a(losses, 4) + 4 * T
     signed = alpha * Y
-    spread = Spread(*settling.spread_of(ROWS, alpha, np.zeros(4)))
+    spread = Spread(*lower_bound.spread_of(ROWS, alpha, np.zeros(4)))
     half = 0.5 * quadratic(ENTRIES, signed, K @ signed)[0]
-    return P, settling.value_below(spread, bias, loss, half)
+    return P, lower_bound.value_below(spread, bias, loss, half)
 
 
 @pytest.mark.parametrize("loss", [HINGE, SQUARE])

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, load_model, read_libsvm
-from nesvm_jit.binary import finish, kernel_matrix
+from nesvm_jit.binary import finish_linear, kernel_matrix
 from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.machine.proven import _decided
@@ -213,14 +213,14 @@ def test_an_lp_svm_is_refused_by_the_command(here):
 def test_what_margins_are_off_is_known_of_every_row(monkeypatch, b):
     """With a coarse unit of rounding, of which nothing is lost in this test."""
     unit, tiny = 2.0**-12, 2.0**-9
-    monkeypatch.setattr(finish, "growth", lambda k: unit * k)
-    monkeypatch.setattr(finish, "TINY", tiny)
-    monkeypatch.setattr(finish, "bias_range", lambda *given: given)
+    monkeypatch.setattr(finish_linear, "growth", lambda k: unit * k)
+    monkeypatch.setattr(finish_linear, "TINY", tiny)
+    monkeypatch.setattr(finish_linear, "bias_range", lambda *given: given)
     X = np.array([[3.0, 4.0], [0.0, 2.0]])
     y, c, w = np.array([1.0, -1.0]), np.array([2.0, 0.5]), np.array([0.5, 1.0])
     problem = problem_in_memory(as_matrix(csr_matrix(X)), y, c, MODELS["csvm"](), True)
     margins = X @ w + b
-    found = finish._linear_bias_range(
+    found = finish_linear._linear_bias_range(
         problem, SimpleNamespace(objective=5.0, dual=3.0), w, b, margins
     )
     norms, cells = np.array([5.0, 2.0]), np.array([2.0, 1.0])
@@ -230,9 +230,9 @@ def test_what_margins_are_off_is_known_of_every_row(monkeypatch, b):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
     without = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
     run = SimpleNamespace(objective=5.0, dual=3.0)
-    assert finish._linear_bias_range(without, run, w, 0.0, margins) is None
+    assert finish_linear._linear_bias_range(without, run, w, 0.0, margins) is None
     lp = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
-    assert finish._linear_bias_range(lp, run, w, b, margins) is None
+    assert finish_linear._linear_bias_range(lp, run, w, b, margins) is None
 
 
 @pytest.mark.parametrize(("share", "dtype"), [(0.9, np.float32), (1.1, np.float64)])

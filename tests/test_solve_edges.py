@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 from nesvm_jit import InputError, Settings
-from nesvm_jit.binary import finish, kernel_matrix, linear
+from nesvm_jit.binary import finish_kernel, finish_linear, kernel_matrix, linear
 from nesvm_jit.binary import kernel as kernel_form
 from nesvm_jit.binary.finish import Ending
 from nesvm_jit.binary.kernel import solve_kernel
@@ -191,7 +191,7 @@ def test_the_sparsest_point_that_is_good_enough(objectives, chosen, asked):
     problem, point = Sparser(*objectives), np.array([7.0])
     run = Run(problem, Settings(tol=0.25), objective=2.0, dual=1.875)
     best = Evaluation(point, FIVE, 2.0, NO_GRADIENT, 2.0, NO_SUMS)
-    found = finish.sparsest_linear(problem, best, best, run)
+    found = finish_linear.sparsest_linear(problem, best, best, run)
     assert found.tolist() == ([7.0] if chosen is None else [float(chosen)])
     assert problem.asked == asked
 
@@ -917,7 +917,7 @@ def test_as_many_coefficients_are_left_out_as_the_tolerance_allows(tol, kept):
     objective = problem.at(np.append(beta, 0.0)).objective
     run = Run(problem, Settings(tol=tol), objective=objective, dual=objective)
     run.alpha = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    part = finish.sparsest_kernel(problem, beta, 0.0, run)
+    part = finish_kernel.sparsest_kernel(problem, beta, 0.0, run)
     assert np.flatnonzero(part).tolist() == kept
     np.testing.assert_array_equal(problem.beta, part)
 

@@ -18,7 +18,7 @@ from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_rows import KernelRows, entries_of
-from ..problems.settling import Columns
+from ..problems.rounding import Columns
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import HALF_SQUARE, Settings
 from ..solvers import gradient
@@ -28,7 +28,8 @@ from ..solvers.least_squares import least_squares
 from ..solvers.pairwise import begin
 from ..solvers.rescue import before_rescue, is_trained, rescue
 from ..solvers.run import Run
-from .finish import Ending, conclude, settle_kernel, settle_smoothed, until_interrupted, untrained
+from .finish import Ending, conclude, until_interrupted, untrained
+from .finish_kernel import settle_kernel, settle_smoothed
 from .kernel_matrix import (
     INDEFINITE,
     NOT_SEMIDEFINITE,

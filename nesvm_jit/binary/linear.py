@@ -16,7 +16,7 @@ from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..models.base import Smoothing
 from ..problems.linear import LinearProblem, problem_in_memory
-from ..problems.settling import Columns
+from ..problems.rounding import Columns
 from ..settings import PAPERS, Settings
 from ..solvers.auto import choose, hand_over
 from ..solvers.driver import State, always, drive
@@ -25,7 +25,8 @@ from ..solvers.linear_program import linear_program, suits
 from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
 from .centred import centre_columns
-from .finish import Ending, conclude, settle_linear, until_interrupted, with_objective
+from .finish import Ending, conclude, until_interrupted, with_objective
+from .finish_linear import settle_linear
 from .solution import Solution
 from .start import Start, Unfinished
 

@@ -23,8 +23,9 @@ from ..problems.few import FewKernelRows, FewRows, norms_above
 from ..problems.labels import bias_range, radius_of
 from ..problems.linear import SMALL as SHARES
 from ..problems.rounding import TINY, EntryError, growth, norm_above
-from ..problems.settling import settle_linear, settle_objective
+from ..problems.settling import settle_linear
 from ..problems.settling_kernel import settle_kernel
+from ..problems.upper_bound import settle_objective
 from ..problems.walk import FAINT
 from ..settings import HALF_SQUARE, Settings
 from ..solvers import newton

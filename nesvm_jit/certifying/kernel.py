@@ -15,7 +15,7 @@ from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
 from ..problems.kernel_rows import KernelRows, entries_of
-from ..problems.settling import Columns
+from ..problems.rounding import Columns
 from .linear import WIDTHS, prove_linear
 from .polish import KernelDual, polish
 from .posed import COEFFICIENTS, MARGINS, POLISHED, Posed, Proven

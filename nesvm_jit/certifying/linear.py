@@ -13,7 +13,8 @@ from ..matrix.rows import as_scipy
 from ..models import MODELS
 from ..problems.blocks import Resident
 from ..problems.certificate import DualPoint, balanced_and_scaled, dual_of_margins, scaled, sums_of
-from ..problems.settling import Columns, settle_linear
+from ..problems.rounding import Columns
+from ..problems.settling import settle_linear
 from ..problems.shard import Shard
 from .posed import COEFFICIENTS, MARGINS, POLISHED, Posed, Proven
 from .proximal import climb

@@ -15,9 +15,11 @@ from .certificate import DualPoint, DualSums
 from .evaluation import NO_GRADIENT, Evaluation
 from .lift import least_margin, least_multiple, loss_slope, margin_rounding, multiple_of_margins
 from .lipschitz import Curved
-from .settling import Columns, Settled, column_errors, settle_linear, settle_objective
+from .rounding import Columns, column_errors
+from .settling import Settled, settle_linear
 from .shard import Shard, loss_at, loss_of
 from .sums import Sums
+from .upper_bound import settle_objective
 from .walk import Walk
 
 NEARLY = 1e-6  # that every margin may be below 1 where rows are as good as separated

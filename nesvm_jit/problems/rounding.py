@@ -133,3 +133,20 @@ def kernel_entries(
     least = EXP_ZERO if eps == UNIT else EXP_ZERO_SINGLE
     share = above(share + growth(EXP_ROUNDINGS * unit), 8) + least
     return EntryError(float(share), np.ones(len(norms)), np.zeros(len(norms)))
+
+
+class Columns(NamedTuple):
+    """Of a matrix whose entries are kernel values K̂_ij: their error, and the κ_j of its columns."""
+
+    entries: EntryError
+    roots: np.ndarray
+
+
+def kernel_sum(entries: EntryError, beta: np.ndarray, roots: np.ndarray) -> float:
+    """ε Σ|β_j|κ_j."""
+    return above(entries.epsilon * sum_above(np.abs(beta) * roots), 3)
+
+
+def column_errors(columns: Columns, w: np.ndarray) -> np.ndarray:
+    """How far margins are off where the entries of X are kernel values."""
+    return above(columns.entries.roots * kernel_sum(columns.entries, w, columns.roots), 3)

@@ -8,8 +8,9 @@ import numpy as np
 from ..kernels.loss import HINGE, RowData
 from .certificate import DualPoint
 from .kernel_rows import KernelRows
+from .lower_bound import Spread, inside, spread_of, value_below
 from .rounding import TINY, EntryError, above, growth, on_grid, up
-from .settling import Spread, inside, loss_above, spread_of, value_below
+from .upper_bound import loss_above
 
 
 class SettledKernel(NamedTuple):

@@ -1,0 +1,112 @@
+"""P at a point of a linear machine from above, true in exact arithmetic for the problem as it is
+stored: every rounding is allowed for, as docs/certificate.md derives it."""
+
+from typing import Any
+
+import numpy as np
+
+from ..kernels.exact_sums import Sums, two_sum
+from ..kernels.loss import HINGE, RowData
+from .certificate import Vectors
+from .rounding import TINY, UNIT, Columns, above, growth, kernel_sum, norm_above, up
+from .sharpness import may_be_sharp, rounding_felt
+
+
+def settle_objective(
+    shard: Vectors, w: np.ndarray, b: float, tol: float, columns: Columns | None = None
+) -> tuple[float, Any]:
+    """P at (w, b) from above, and the margins there."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        margins = shard.margins_at(w, b)
+        least, objective = objective_bounds(shard, w, margins, columns)
+        felt = rounding_felt(shard, objective, tol)
+        if objective - least > felt and may_be_sharp(shard):
+            objective = min(objective, _sharp_objective(shard, w, b, columns))
+    return objective if objective == objective else np.inf, margins  # NaN proves nothing
+
+
+def _sharp_objective(shard: Vectors, w: np.ndarray, b: float, columns: Columns | None) -> float:
+    """P at (w, b) from above, by residuals that are nearly exact."""
+    vectors, known = _errors_of_entries(shard, w, columns)
+    numbers = (b, known, shard.model.loss)
+    return _with_penalty(shard, w, shard.reduce_products(_sharp_losses, w, vectors, numbers))
+
+
+def _sharp_losses(rows: RowData, sums: Sums, *rest: Any) -> float:
+    """Σ c loss(r) from above, for r = 1 − y(x·w + b) = −y(x·w + b − y)."""
+    (*roots, b, known, loss), y = rest, rows.y
+    f, low = two_sum(sums.high, np.full(len(y), b))
+    f, lower = two_sum(f, -y)
+    low = (low + lower) + sums.low
+    r = -y * (f + low)
+    error = 2.0 * sums.error + growth(4.0) * np.abs(r) + growth(8.0) * UNIT * (1.0 + abs(b))
+    error += growth(8.0) * np.abs(low)
+    if roots:
+        error += above(roots[0] * known, 3)
+    return loss_of_residuals(rows, r, error, loss)
+
+
+def objective_bounds(
+    shard: Vectors, w: np.ndarray, margins: Any, columns: Columns | None = None
+) -> tuple[float, float]:
+    """P at w and its computed margins, as if they were exact, and from above."""
+    more, known = _errors_of_entries(shard, w, columns)
+    vectors = (margins, shard.row_norms(), shard.row_cells(), *more)
+    found = shard.reduce(_losses, vectors, (shard.model.loss, norm_above(w), known))
+    penalty, (plain, raised) = _penalty_above(shard, w), found.tolist()
+    return _add_loss(shard, penalty, plain), _add_loss(shard, penalty, raised)
+
+
+def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
+    return _add_loss(shard, _penalty_above(shard, w), loss)
+
+
+def _penalty_above(shard: Vectors, w: np.ndarray) -> float:
+    if shard.model.smoothed_penalty:
+        return above(float(np.abs(w).sum()), len(w))
+    size = norm_above(w)
+    return above(0.5 * size * size, 2) + TINY  # ** would raise where it overflows
+
+
+def _add_loss(shard: Vectors, penalty: float, loss: float) -> float:
+    return up(penalty + (above(loss, shard.facts.rows) + shard.facts.rows * TINY))
+
+
+def _errors_of_entries(
+    shard: Vectors, w: np.ndarray, columns: Columns | None
+) -> tuple[tuple[Any, ...], float | None]:
+    """The κ_i of every row and ε Σ|β_j|κ_j, where the entries of X are kernel values."""
+    if columns is None:
+        return (), None
+    known = kernel_sum(columns.entries, w, columns.roots)
+    return (shard.deal(columns.entries.roots),), known
+
+
+def _losses(
+    rows: RowData,
+    f: np.ndarray,
+    norms: np.ndarray,
+    cells: np.ndarray,
+    *rest: Any,
+) -> np.ndarray:
+    """Σ c loss(r_i) as computed, and where x_i·w + b is off by γ‖x_i‖‖w‖ and a rounding of itself,
+    and a kernel value in place of an entry of X by ε κ_i κ_j."""
+    *roots, loss, size, known = rest
+    error = growth(cells + 5.0) * norms * size + (cells + 1.0) * TINY
+    if roots:
+        error += above(roots[0] * known, 3)
+    return np.array([loss_above(rows, f, 0.0, loss), loss_above(rows, f, error, loss)])
+
+
+def loss_above(rows: RowData, f: np.ndarray, error: Any, loss: int) -> float:
+    """Σ c loss(1 − y f) for margins that are off by `error` and a few roundings of themselves."""
+    r = 1.0 - rows.y * f
+    return loss_of_residuals(rows, r, error + growth(6.0) * (np.abs(f) + np.abs(r)), loss)
+
+
+def loss_of_residuals(rows: RowData, r: np.ndarray, error: np.ndarray, loss: int) -> float:
+    """Σ c loss(r) for residuals that are off by `error`."""
+    if loss == HINGE:
+        return float(rows.c @ np.maximum(r + above(error, 2), 0.0))
+    size = np.abs(r) + above(error, 2)
+    return float(rows.c @ (above(size * size, 3) + TINY))
