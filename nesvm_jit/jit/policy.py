@@ -62,6 +62,7 @@ class Kernel:
         self.registry[self.name] = self
         self._function, self._exact = function, exact
         self.work: Function = tier.cells
+        self.price = tier.COMPILE
 
     @functools.cached_property
     def entry(self) -> Any:
@@ -90,6 +91,7 @@ class Loop:
         self.name = f"{function.__module__}.{function.__qualname__}"
         self._function, self._exact = function, exact
         self.work: Function = tier.cells
+        self.price = tier.COMPILE
         _untold.append((self, lambda *_: function, options_of(exact)))  # kernels may call it, too
 
     @functools.cached_property
@@ -141,12 +143,13 @@ def loop(function: Function) -> Loop:
     return Loop(function, exact=False)
 
 
-def takes(work: Function) -> Function:
+def takes(work: Function, price: float = tier.COMPILE) -> Function:
     """What a call of a loop takes when it is interpreted, by its arguments and in numbers that are
-    read in a Python loop: to be said where that is not about the numbers in its arrays."""
+    read in a Python loop: to be said where that is not about the numbers in its arrays. `price` is
+    how many seconds compiling it takes, to be said of long ones."""
 
     def noted(loop: Kernel | Loop) -> Kernel | Loop:
-        loop.work = work
+        loop.work, loop.price = work, price
         return loop
 
     return noted

@@ -30,7 +30,7 @@ CELL = 2.5e-7  # of a number that is read by an interpreted loop
 CALL = 1e-5  # of any call
 IMPORT = 0.5  # of importing numba
 LOAD = 0.05  # of loading a loop that is kept in the cache
-COMPILE = 0.6  # of compiling a loop that is not
+COMPILE = 0.6  # of compiling a loop that is not, unless the loop says another number
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -175,4 +175,4 @@ def _price(loop: Any, described: str) -> float:
     """Seconds until a loop could be run compiled."""
     if loop.compiled_for(described):
         return 0.0
-    return LOAD if is_kept(loop.name, described) else COMPILE
+    return LOAD if is_kept(loop.name, described) else float(loop.price)

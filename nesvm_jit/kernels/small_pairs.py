@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..jit import helper, kernel
+from ..jit import helper, kernel, takes
 from .dual_newton import _factored_steps, _free_block, _solve
 from .loss import HINGE, true_loss
 from .pairwise import _dual_steps
@@ -72,6 +72,12 @@ def _hinge_values(y, c, beta, e, b):
     return 0.5 * square + loss, gain - 0.5 * square
 
 
+def _work_of_pairs(K, parts, *_):
+    """About ten steps for each row, each of which looks at all rows twice."""
+    return 20 * int((np.diff(parts.starts) ** 2).sum())
+
+
+@takes(_work_of_pairs, price=3.0)
 @kernel
 def _pairs_fit(k, n_chunks, K, parts, bias, tol, most, ends):
     """max yᵀβ − ½βᵀKβ over 0 ≤ β_i y_i ≤ c_i, with Σβ = 0 where there is a bias, by steps of pairs
@@ -112,6 +118,12 @@ def _pairs_fit(k, n_chunks, K, parts, bias, tol, most, ends):
     _say(ends.how[k], rounds, steps, reached)
 
 
+def _work_of_factors(K, parts, *_):
+    """A factorisation by rows."""
+    return int((np.diff(parts.starts) ** 3).sum()) // 6
+
+
+@takes(_work_of_factors, price=2.0)
 @kernel
 def _least_squares_fit(k, n_chunks, K, parts, bias, tol, most, ends):
     """(K + diag(1/(2c)))β + b·1 = y, with Σβ = 0 where there is a bias: an LS-SVM's β by one
