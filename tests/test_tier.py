@@ -34,8 +34,9 @@ def rows(n=40, p=3, seed=0):
     return X, np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
 
 
-def loop_of(work, compiled=False):
-    return SimpleNamespace(name="loop", work=lambda *_: work, compiled_for=lambda _: compiled)
+def loop_of(work, compiled=False, price=tier.COMPILE):
+    ready = {"compiled_for": lambda _: compiled, "price": price}
+    return SimpleNamespace(name="loop", work=lambda *_: work, **ready)
 
 
 class Cold(tier.Trial):
@@ -107,6 +108,17 @@ def test_a_call_that_takes_longer_than_compiling_is_not_begun(monkeypatch):
     tier.Trial(tier.Kind()).note(loop_of(0.99 * enough), ())
     with pytest.raises(tier.TooMuchWork):
         tier.Trial(tier.Kind()).note(loop_of(1.01 * enough), ())
+
+
+def test_a_loop_that_takes_long_to_compile_is_interpreted_for_longer(monkeypatch):
+    monkeypatch.setitem(sys.modules, "numba", "loaded")
+    monkeypatch.setattr(tier, "is_kept", lambda name, described: False)
+    enough = (9.0 - tier.CALL) / tier.CELL
+    tier.Trial(tier.Kind()).note(loop_of(0.99 * enough, price=9.0), ())
+    with pytest.raises(tier.TooMuchWork):
+        tier.Trial(tier.Kind()).note(loop_of(1.01 * enough, price=9.0), ())
+    body = jit.takes(lambda *_: 1, price=9.0)(jit.loop(lambda x: x))
+    assert (body.price, jit.loop(lambda x: x).price) == (9.0, tier.COMPILE)
 
 
 def test_types_of_arguments_are_told_alike_with_and_without_numba():
