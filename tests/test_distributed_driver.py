@@ -14,7 +14,8 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import Size
 from nesvm_jit.models import MODELS
 from nesvm_jit.problems.blocks import Resident
-from nesvm_jit.problems.shard import Shard, loss_at
+from nesvm_jit.problems.rows import loss_at
+from nesvm_jit.problems.shard import Shard
 
 pytest.importorskip("distributed")
 import nesvm_jit.distributed.cluster as cluster_module

@@ -10,7 +10,7 @@ from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems import kernel as kernel_problem
 from nesvm_jit.problems import kernel_rows
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
-from nesvm_jit.problems.kernel_rows import entry_error
+from nesvm_jit.problems.kernel_errors import entry_error
 from nesvm_jit.problems.smoothed_kernel import SmoothedKernel
 from scipy.sparse import csr_matrix
 

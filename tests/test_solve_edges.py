@@ -31,7 +31,8 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS, Smoothing
 from nesvm_jit.problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation
 from nesvm_jit.problems.kernel import KernelProblem
-from nesvm_jit.problems.kernel_rows import KernelRows, entry_error
+from nesvm_jit.problems.kernel_errors import entry_error
+from nesvm_jit.problems.kernel_rows import KernelRows
 from nesvm_jit.problems.linear import problem_in_memory
 from nesvm_jit.solvers import accelerated
 from nesvm_jit.solvers.run import Run

@@ -17,7 +17,8 @@ from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
-from ..problems.kernel_rows import KernelRows, entries_of
+from ..problems.kernel_errors import entries_of
+from ..problems.kernel_rows import KernelRows
 from ..problems.rounding import Columns
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import HALF_SQUARE, Settings

@@ -29,7 +29,8 @@ from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import as_scipy, narrowed, take_rows
 from ..numerics.eigenvalues import extreme_eigenvalues
 from ..numerics.semidefinite import proven_diagonal
-from ..problems.kernel_rows import KernelRows, entries_of, entry_error
+from ..problems.kernel_errors import entries_of, entry_error
+from ..problems.kernel_rows import KernelRows
 from ..problems.rounding import EntryError, given_entries
 from ..settings import Settings
 

@@ -16,8 +16,9 @@ from .evaluation import NO_GRADIENT, Evaluation
 from .lift import least_margin, least_multiple, loss_slope, margin_rounding, multiple_of_margins
 from .lipschitz import Curved
 from .rounding import Columns, column_errors
+from .rows import loss_at, loss_of
 from .settling import Settled, settle_linear
-from .shard import Shard, loss_at, loss_of
+from .shard import Shard
 from .sums import Sums
 from .upper_bound import settle_objective
 from .walk import Walk
