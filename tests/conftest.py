@@ -100,3 +100,10 @@ def small_text_blocks(monkeypatch):
 
     convert = converting.convert
     monkeypatch.setattr(converting, "convert", small)
+
+
+@pytest.fixture
+def engines_only(monkeypatch):
+    """No fit is so small that one compiled call makes it: for tests of the engines."""
+    monkeypatch.setattr("nesvm_jit.binary.small.MOST_CELLS", 0)
+    monkeypatch.setattr("nesvm_jit.binary.small.MOST_ROWS", 0)

@@ -346,7 +346,9 @@ def test_coordinate_steps_ended_by_a_limit_have_margins_and_a_bound(model, bias)
 
 @pytest.mark.parametrize("solver", SOLVERS)
 @every_bias
-def test_an_interrupt_in_the_closing_passes_keeps_what_was_found(solver, bias, monkeypatch):
+def test_an_interrupt_in_the_closing_passes_keeps_what_was_found(
+    solver, bias, monkeypatch, engines_only
+):
     X, y = ball()
     monkeypatch.setattr(
         "nesvm_jit.binary.small.MOST_CELLS", 0
