@@ -72,7 +72,9 @@ def test_the_best_bias_is_in_its_range_for_every_weight_in_the_ball(model, kerne
     s = solve(X, y, model=model, kernel=kernel, tol=1e-2)
     finer = solve(X, y, model=model, kernel=kernel, tol=1e-12)
     assert s.bias_range[0] <= finer.b <= s.bias_range[1]
-    assert finer.bias_range[1] - finer.bias_range[0] <= s.bias_range[1] - s.bias_range[0]
+    widths = [of[1] - of[0] for of in (finer.bias_range, s.bias_range)]
+    # at any tolerance LS-SVM is solved exactly, and rounding alone is between the two
+    assert widths[0] <= widths[1] * (1 + (1e-5 if model == "lssvm" else 0.0))
 
 
 @pytest.mark.parametrize("loss", [HINGE, SQUARE])

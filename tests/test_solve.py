@@ -44,7 +44,7 @@ every_engine_and_model = pytest.mark.parametrize(
 
 
 @pytest.fixture(params=ENGINES)
-def engine(request, monkeypatch):
+def engine(request, monkeypatch, engines_only):
     """`auto` chooses this engine, Newton's with H factorised or iterated."""
 
     def choose(X, model, warm):
@@ -246,7 +246,7 @@ def test_a_warm_start_saves_rounds(engine):
     assert warm.gap <= 1e-4
 
 
-def test_a_warm_start_from_another_cost():
+def test_a_warm_start_from_another_cost(engines_only):
     X, y = half_space(n=2000, p=40)
     before = solve(X, y, C=1.0, bias=False)
     cold = solve(X, y, C=1.2, bias=False, solver="newton")
@@ -285,7 +285,7 @@ def test_dense_sparse_and_both_precisions_agree(engine, model):
 # ---------------------------------------------------------------- auto
 
 
-def test_auto_says_which_engine_finished_and_why():
+def test_auto_says_which_engine_finished_and_why(engines_only):
     X, y = half_space(n=3000, p=30)
     small, large = (solve(X, y, C=C, bias=False, tol=1e-2) for C in (1e-5, 1e3))
     assert (small.solver, large.solver) == ("coordinate", "newton")
@@ -361,7 +361,7 @@ def test_interrupted_runs_return_the_best_point():
     assert 0 < s.dual_objective <= s.objective
 
 
-def test_interrupted_before_the_first_round(monkeypatch):
+def test_interrupted_before_the_first_round(monkeypatch, engines_only):
     X, y = half_space()
 
     def interrupt(*_):

@@ -69,12 +69,9 @@ def solve_kernel(
         run.engine = "coordinate" if loss == HINGE else "newton"
         run.why = f"the engine of {settings.model} with a kernel"
     if before is not None:
-        run.go_on_after(before)
         alpha0 = before.start.alpha0
         problem.place(alpha0 * y)
-        at = problem.current()
-        run.note(at)
-        run.certify(at)
+        run.go_on_after(before, problem.current())
     ending = Ending(run, partial(settle_kernel, run))
     settle = ending.settle
     saving = None if slot is None else KernelSaving(slot, problem)

@@ -104,10 +104,7 @@ def solve_problem(
         raise InputError("solver coordinate needs all rows in memory; newton works in passes")
     alpha0 = None if start.alpha0 is None else _inside_bounds(problem, start.alpha0)
     if before is not None:
-        run.go_on_after(before)
-        at = problem.judge(v0, alpha0, problem.dual_weights(alpha0))
-        run.note(at)
-        run.certify(at)
+        run.go_on_after(before, problem.judge(v0, alpha0, problem.dual_weights(alpha0)))
     saving = None if start.slot is None else Saving(start.slot, problem)
     taken_up = None if saving is None else saving.take_up(run, _resume)
     ending = Ending(run, partial(settle_linear, problem, run, v0, first))

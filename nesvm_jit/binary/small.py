@@ -151,6 +151,10 @@ class _OnRows:
         """The name of what this is a compiled form of."""
         return "newton"
 
+    def best_row(self, objective: np.ndarray) -> int:
+        """The round that the point was found in."""
+        return int(objective.argmin())
+
     def settle(self, point: np.ndarray, alpha: np.ndarray, part: Part) -> dict[str, Any]:
         """What a solution consists of, its values true in exact arithmetic."""
         tol, p, rows = self.settings.tol, self.X.shape[1], part.rows
@@ -219,6 +223,10 @@ class _OnGram:
         """The name of what this is a compiled form of."""
         return "coordinate" if self.model.loss == HINGE and not steps else "newton"
 
+    def best_row(self, objective: np.ndarray) -> int:
+        """The round that the point was found in: the last."""
+        return len(objective) - 1
+
     def settle(self, point: np.ndarray, beta: np.ndarray, part: Part) -> dict[str, Any]:
         """What a solution consists of, its values true in exact arithmetic."""
         rows, b, bias = (
@@ -284,12 +292,13 @@ class _Fits:
                 history = {name: column[:told] for name, column in history.items()}
         if not status and not reached and rounds == settings.max_iter:
             status = "iteration_limit"
+        best_row = self.data.best_row(history["objective"]) if rounds else None
         found = self.data.settle(point, dual, part) if reached and not status else None
         gap = np.inf if found is None else relative_gap(found["objective"], found["dual_objective"])
         if found is None or not proves(gap, settings.tol):
             rows = [tuple(row) for row in zip(*(history[c].tolist() for c in COLUMNS), strict=True)]
-            return Unfinished(self.data.start(point, dual, part), status, rounds, rows)
-        history["objective"][int(history["objective"].argmin())] = found["objective"]
+            return Unfinished(self.data.start(point, dual, part), status, rounds, best_row, rows)
+        history["objective"][best_row] = found["objective"]
         return Solution(
             gap=gap,
             certified=True,

@@ -15,11 +15,12 @@ FARTHEST = 1e50  # that an entry of w⁰ or w⋆ may be from zero: squares of ma
 @dataclass(frozen=True)
 class Unfinished:
     """Where a compiled call has left a problem that it could not finish, or that was cut short:
-    the point is a `Start`."""
+    the point is a `Start`, found in that row of the history."""
 
     start: "Start"
     status: str
     rounds: int
+    best_row: int | None
     history: list[tuple[Any, ...]]
 
 

@@ -47,6 +47,10 @@ class Before(Protocol):
         """How many iterations it took."""
 
     @property
+    def best_row(self) -> int | None:
+        """The row of the history where its point was found, if there is one."""
+
+    @property
     def history(self) -> list[tuple[Any, ...]]:
         """A row of the history for each of them."""
 
@@ -226,12 +230,15 @@ class Run:
         if below.status in CUT_SHORT and not self.status:
             self.status = below.status
 
-    def go_on_after(self, before: "Before") -> None:
+    def go_on_after(self, before: "Before", at: Evaluation) -> None:
         """Count the iterations of a compiled call that ended before its problem was solved, or was
-        cut short; its best point is to be noted next."""
+        cut short, and keep its point."""
         self.iterations, self.status = before.rounds, before.status
         self.rows = list(before.history)
         self.why = f"after what one compiled call found (rounds: {before.rounds})"
+        self.note(at)
+        self.best_row = before.best_row
+        self.certify(at)
 
     def begin_again(self, problem: Problem) -> None:
         """Go on with a more exact problem: the points and bounds of the other do not count."""
