@@ -132,6 +132,7 @@ def test_a_callback_sees_every_round_and_ends_the_fit_at_one(kernel):
     np.testing.assert_array_equal(s.history["dual"], whole.history["dual"][:3])
     assert whole.dual_objective <= s.objective
     assert s.objective <= np.min(s.history["objective"]) * (1 + 1e-9)
+    assert s.objective in s.history["objective"]
     assert s.dual_objective >= s.history["dual"][-1] - 1e-9 * abs(s.objective)
 
 
