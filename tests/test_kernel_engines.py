@@ -181,11 +181,15 @@ def test_limits_keep_the_best_point(solver, model):
             assert s.status in ("iteration_limit", "time_limit", "interrupted")
 
 
+@pytest.mark.parametrize(("solver", "tol"), [("auto", 1e-6), ("coordinate", 1e-9)])
 @pytest.mark.parametrize("kernel", ["poly", "precomputed"])
-def test_bounds_of_pairwise_steps_only_improve(kernel):
+def test_bounds_of_pairwise_steps_only_improve(kernel, solver, tol):
     X, y = ball(n=150)
     given = oracle.gram(X, X, "rbf", 0.3, 0, 3) if kernel == "precomputed" else X
-    h = solve(given, y, kernel=kernel, gamma=0.3, coef0=1.0, C=300.0, tol=1e-9).history
+    shape = {"kernel": kernel, "gamma": 0.3, "coef0": 1.0}
+    s = solve(given, y, **shape, C=300.0, tol=tol, solver=solver)
+    assert ("one compiled call fits" in s.why) == (solver == "auto")
+    h = s.history
     assert len(h["dual"]) > 3
     assert (np.diff(h["dual"]) >= 0).all()
 
@@ -221,7 +225,7 @@ def exact(X, y, C, s):
 @every_bias
 @pytest.mark.parametrize("C", [0.1, 1.0, 30.0, 1000.0])
 @pytest.mark.parametrize("shift", [0.0, 100.0])
-def test_single_precision_certifies_the_exact_problem(bias, C, shift):
+def test_single_precision_certifies_the_exact_problem(engines_only, bias, C, shift):
     X, y = ball(n=150, seed=int(C))
     best = solve(X, y, kernel="rbf", C=C, bias=bias, tol=1e-10)
     for tol in (1e-2, 1e-3, 1e-4, 1e-5):
@@ -232,7 +236,7 @@ def test_single_precision_certifies_the_exact_problem(bias, C, shift):
         assert s.objective >= best.dual_objective * (1 - 0.03 * tol)
 
 
-def test_what_single_precision_cannot_settle_goes_on_in_double(monkeypatch):
+def test_what_single_precision_cannot_settle_goes_on_in_double(engines_only, monkeypatch):
     made = []
     finer = KernelProblem.coarse
     monkeypatch.setattr(KernelProblem, "coarse", lambda *a: made.append(finer(*a)) or made[-1])
@@ -246,7 +250,7 @@ def test_what_single_precision_cannot_settle_goes_on_in_double(monkeypatch):
 
 
 @pytest.mark.parametrize("model", ["csvm", "lssvm"])
-def test_pairs_of_classes_share_one_matrix_and_stay_the_same(monkeypatch, model):
+def test_pairs_of_classes_share_one_matrix_and_stay_the_same(engines_only, monkeypatch, model):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((90, 3)), np.repeat([3.0, 1.0, 2.0], 30)
     X[y == 1.0] += 1.0
@@ -259,7 +263,7 @@ def test_pairs_of_classes_share_one_matrix_and_stay_the_same(monkeypatch, model)
         assert a["objective"] == pytest.approx(b["objective"], rel=1e-6)
 
 
-def test_pairwise_steps_start_from_a_part_of_the_rows(monkeypatch):
+def test_pairwise_steps_start_from_a_part_of_the_rows(engines_only, monkeypatch):
     X, y = ball(n=800)
     options = {"kernel": "rbf", "gamma": 0.3, "C": 5.0, "tol": 1e-6}
     cold = solve(X, y, **options)
@@ -335,7 +339,7 @@ def test_a_fit_that_is_stopped_is_no_worse_than_none(monkeypatch):
     start_from_levels(monkeypatch)
     X, y = ball(n=400)
     nothing = 2.0 * 1000.0 * min(np.sum(y > 0), np.sum(y < 0))
-    for solver in ("auto", "newton"):
+    for solver in ("auto", "coordinate", "newton"):
         for limit in (1, 2, 3, 5, 8):
             s = solve(X, y, kernel="rbf", C=1000.0, solver=solver, max_iter=limit, tol=1e-9)
             assert s.objective <= nothing * (1 + 1e-12)

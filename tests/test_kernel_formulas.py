@@ -728,11 +728,9 @@ def test_a_small_change_of_the_dual_weights_costs_the_rows_that_changed():
     assert not problem.kernel.f.any()
 
 
-@pytest.mark.parametrize(("panel", "cells"), [(2, 24 + 18), (3, 27 + 18), (256, 36 + 18)])
+@pytest.mark.parametrize("panel", [2, 3, 256])
 @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
-def test_products_between_rows_are_made_of_panels_of_half_the_kernel(
-    monkeypatch, kind, panel, cells
-):
+def test_products_between_rows_are_made_of_half_the_kernel(monkeypatch, kind, panel):
     monkeypatch.setattr(kernel_rows, "PANEL", panel)
     rng = np.random.default_rng(3)
     X = rng.standard_normal((10, 3))
@@ -745,5 +743,5 @@ def test_products_between_rows_are_made_of_panels_of_half_the_kernel(
     expected = V @ K
     expected[:, 4] = 0.0  # not asked for
     np.testing.assert_allclose(rows.times_between(V, others), expected, rtol=1e-12)
-    # six rows by panels up to the diagonal, and three by six
-    assert rows.computed == pytest.approx(cells / 10)
+    # six rows up to the diagonal, and three by six
+    assert rows.computed == pytest.approx((21 + 18) / 10)

@@ -16,6 +16,7 @@ from nesvm_jit.files.ondisk.format import Array, Header, read_header
 from nesvm_jit.files.ondisk.matrix import Buffers, OnDisk, extent, is_matrix
 from nesvm_jit.files.training import kernel_columns, read_training
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import as_scipy
 from scipy.sparse import csr_matrix
 
 NAMES = ("values", "indices", "indptr", "labels")
@@ -479,7 +480,7 @@ def test_training_files_are_text_or_a_matrix(tmp_path):
     for float32, dtype in ((False, np.float64), (True, np.float32)):
         X, y = read_training(path, "linear", 4, float32)
         assert (X.shape, X.dtype, y.tolist()) == ((2, 4), dtype, [1, -1])
-        assert X.toarray()[1, 1] == dtype(0.1)
+        assert as_scipy(X).toarray()[1, 1] == dtype(0.1)
     M = make(tmp_path / "m")
     for n_features in (None, 5):
         X, y = read_training(M.path, "rbf", n_features, False)

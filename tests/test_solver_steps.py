@@ -188,7 +188,9 @@ def test_a_callback_sees_the_last_evaluation_with_the_facts_of_now():
     assert run.passed()
     assert (seen[2]["round"], seen[2]["passes"], seen[2]["smoothed"]) == (3, 7.0, 2.0)
     assert seen[2]["seconds"] > seen[1]["seconds"] > seen[0]["seconds"]
-    assert run.history()["round"].tolist() == [2]
+    history = run.history()  # also of rounds that nothing was evaluated in
+    assert history["round"].tolist() == [1, 2, 3]
+    assert history["dual"].tolist() == [-np.inf, 0.25, 0.25]
     assert run.status == "interrupted"
 
 
@@ -220,9 +222,15 @@ def test_a_callback_asks_a_run_that_can_be_saved_to_end_later():
     ],
 )
 def test_a_run_that_prepared_another_is_counted(status, taken):
-    run, below = Run(None, Settings(), iterations=5), Run(None, Settings(), status, iterations=7)
-    run.take_over(below)
-    assert (run.iterations, run.status) == (12, taken)
+    seen, problem = [], Watched()
+    problem.n_rows = 40
+    run = Run(problem, Settings(callback=seen.append), iterations=5)
+    run.take_over(Run(None, Settings(), status, iterations=7), told=3, part=10)
+    assert (run.iterations, run.status) == (9, taken)
+    assert run.history()["round"].tolist() == [6, 7, 8, 9]
+    assert [(row["round"], row["warm_up"], row["rows"]) for row in seen] == [
+        (k, 10, 40) for k in (6, 7, 8, 9)
+    ]
 
 
 def test_a_run_begins_again_on_a_finer_problem():

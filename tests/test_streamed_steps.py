@@ -13,9 +13,8 @@ from nesvm_jit.checkpoint.fingerprint import data_fingerprint
 from nesvm_jit.checkpoint.snapshot import read_snapshot
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
-from nesvm_jit.machine import machine as machines
 from nesvm_jit.machine import predict as predictions
-from nesvm_jit.machine import streamed, validation
+from nesvm_jit.machine import scoring, streamed, validation
 from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.predict import columns_for, columns_of, predict_file
 from nesvm_jit.matrix.checks import as_matrix
@@ -97,7 +96,7 @@ def test_features_are_made_in_blocks_of_any_size(monkeypatch, cells):
     assert sizes == [min(block, 40 - k) for k in range(0, 40, block)]
 
 
-@pytest.mark.parametrize("module", [landmarks, machines, validation])
+@pytest.mark.parametrize("module", [landmarks, scoring, validation])
 def test_a_block_of_kernel_values_takes_32_mb(module):
     assert module.BLOCK_CELLS * np.dtype(float).itemsize == 32 * 2**20
 
@@ -177,11 +176,12 @@ def test_landmarks_of_rows_on_disk_are_those_in_memory(tmp_path):
 @pytest.mark.parametrize("labels", [(4.0, 2.0, 9.0), (-1.0, 1.0), (3.0, 2.0)])
 def test_classes_and_who_belongs_to_them(tmp_path, labels):
     X, y = blobs(n=7, labels=labels)
-    order, index, costs = streamed.read_classes(on_disk(tmp_path, X, y), 2.0, "balanced")
+    matrix = on_disk(tmp_path, X, y)
+    order, index, costs, sizes = streamed.read_classes(matrix, 2.0, "balanced")
     assert order.tolist() == ([1.0, -1.0] if -1.0 in labels else list(labels))
     assert order[index].tolist() == y.tolist()
     assert index.dtype == np.uint8
-    sizes = [np.count_nonzero(y == label) for label in order]
+    assert sizes.tolist() == [np.count_nonzero(y == label) for label in order]
     assert costs.tolist() == [2.0 * 7 / (len(order) * size) for size in sizes]
 
 

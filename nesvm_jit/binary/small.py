@@ -314,7 +314,8 @@ class _Fits:
     def _history(self, trace: np.ndarray) -> dict[str, np.ndarray]:
         """The rounds of a sub-problem as one array per column."""
         rounds = np.arange(1, len(trace) + 1)
-        objective, dual = trace[:, small.OBJECTIVE].copy(), trace[:, small.DUAL]
+        objective = trace[:, small.OBJECTIVE].copy()
+        dual = np.maximum.accumulate(trace[:, small.DUAL])  # rounding may lower that of pairs
         best = np.minimum.accumulate(objective)
         gap = np.divide(best - dual, best, out=np.zeros(len(best)), where=best > 0.0)
         columns = (rounds, trace[:, small.MU], trace[:, small.SMOOTHED], objective, dual, gap)
