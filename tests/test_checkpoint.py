@@ -101,7 +101,7 @@ def resumed(fit, file, callback, **options):
     ("solver", "model"),
     [(s, m) for s, m in product(SOLVERS, MODELS) if s != "coordinate" or m in HALF_SQUARE],
 )
-def test_the_same_bits_wherever_it_was_stopped(tmp_path, solver, model, bias):
+def test_the_same_bits_wherever_it_was_stopped(tmp_path, solver, model, bias, engines_only):
     X, y = binary()
     options = {"model": model, "solver": solver, "bias": bias, **HARD}
 
@@ -144,10 +144,9 @@ def test_options_of_engines(tmp_path, options):
     assert compared >= (1 if options.get("model") == "lssvm" else 2)
 
 
-def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch):
+def test_a_chain_goes_on_with_either_engine(tmp_path, monkeypatch, engines_only):
     monkeypatch.setattr(linear, "choose", partial(auto.choose, few_cells=10))
     monkeypatch.setattr(auto, "patience", lambda size: 200.0)
-    monkeypatch.setattr("nesvm_jit.binary.small.MOST_CELLS", 0)  # nothing is small
     X, y = binary(n=200)
 
     def fit(**more):
@@ -270,7 +269,7 @@ def test_finished_problems_are_not_solved_again(tmp_path):
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "poly"])
-def test_kernels_and_probabilities(tmp_path, kernel):
+def test_kernels_and_probabilities(tmp_path, kernel, engines_only):
     X, y = several(n=90, classes=3)
 
     def fit(**more):
@@ -404,7 +403,7 @@ def test_what_cannot_be_is_refused(tmp_path):
         path(X, y, checkpoint=tmp_path / "a")
 
 
-def test_a_disk_that_fills_up_does_not_end_training(tmp_path, monkeypatch):
+def test_a_disk_that_fills_up_does_not_end_training(tmp_path, monkeypatch, engines_only):
     X, y = binary()
     real = Checkpoint._write
 

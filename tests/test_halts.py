@@ -167,7 +167,9 @@ def ended(at, why, X, y, **given):
 
 @pytest.mark.parametrize("why", ["interrupted", "time_limit"])
 @pytest.mark.parametrize("name", FITS)
-def test_a_fit_that_is_ended_at_any_look_has_a_valid_certificate(name, why, small_pieces):
+def test_a_fit_that_is_ended_at_any_look_has_a_valid_certificate(
+    name, why, small_pieces, engines_only
+):
     X, y, _ = draw()
     given = {"C": 10.0, "tol": 1e-4, **FITS[name]}
     best, looks = ended(math.inf, why, X, y, **given)

@@ -15,7 +15,7 @@ from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 
 from . import data, exact, optima, oracle
-from .compare import same_machine
+from .compare import same_machine, same_solution
 from .conftest import PURE
 
 MODELS = ("csvm", "lpsvm", "lssvm")
@@ -148,6 +148,19 @@ def test_limits_hold(kernel, limit):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_what_is_certified_is_kept_where_the_time_was_over(kernel, monkeypatch):
+    X, y = data.half_space(n=60)
+    whole = solve(X, y, kernel=kernel, C=10.0)
+    late = solve(X, y, kernel=kernel, C=10.0, time_limit=1e-9)
+    same_solution(late, whole)
+    monkeypatch.setattr("nesvm_jit.binary.small.ROUNDS", 2)
+    with pytest.warns(NotCertifiedWarning):
+        s = solve(X, y, kernel=kernel, C=10.0, time_limit=1e-9)
+    assert (s.status, s.n_iter) == ("time_limit", 2)
+    assert s.gap < 1.0
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_ctrl_c_in_the_call_keeps_what_was_found(kernel, monkeypatch):
     X, y = data.half_space(n=60)
     linear = kernel == "linear"
@@ -274,3 +287,12 @@ def test_a_part_is_solved_as_if_it_were_alone():
         assert part.objective == pytest.approx(alone.objective, rel=1e-9)
         assert part.dual_objective == pytest.approx(alone.dual_objective, rel=1e-9)
         assert len(part.alpha) == len(some)
+
+
+@pytest.mark.parametrize(("kernel", "n", "p"), [("linear", 4096, 128), ("rbf", 2000, 1)])
+def test_where_time_is_limited_all_sub_problems_together_are_small(kernel, n, p):
+    X, part = np.zeros((n, p)), Part(None, np.ones(n), np.ones(n))
+    half = Part(np.arange(n // 2), np.ones(n // 2), np.ones(n // 2))
+    for parts, limited in (([part], True), ([half, half], True), ([part, half], False)):
+        assert suits(X, parts, Settings(kernel=kernel))
+        assert suits(X, parts, Settings(kernel=kernel, time_limit=1.0)) is limited

@@ -305,8 +305,8 @@ LOADS = """
 import sys
 from types import SimpleNamespace
 from nesvm_jit.jit import cache as codecache
-codecache.rtsys = SimpleNamespace(initialize=lambda context: None)
-codecache.CompileResult = SimpleNamespace(_rebuild=lambda context, *content: content)
+codecache._start_runtime = lambda context: None
+codecache._rebuild = lambda context, *content: content
 codegen = SimpleNamespace(magic_tuple=lambda: ("cpu",))
 context = SimpleNamespace(codegen=lambda: codegen)
 cache = codecache.CodeCache(codecache.caching_enabled, "v")

@@ -1,8 +1,9 @@
 """Small problems: all sub-problems of a machine are fitted in one compiled call, and settled.
 
-What the call cannot finish, the engines go on with from its point. Limits and callbacks see the
-rounds of a call once it has ended; where one of them ends a fit, the call is made again up to that
-round, so that what is returned is what was found by then.
+What the call cannot finish, the engines go on with from its point. Callbacks see the rounds
+of a call once it has ended; where one of them ends a fit, the call is made again up to that round,
+so that what is returned is what was found by then. After the time limit, what is certified is kept,
+and nothing else is gone on with.
 """
 
 import time
@@ -79,17 +80,23 @@ def solve_small_problems(
 
 
 def suits(X: Matrix, parts: Sequence[Part], settings: Settings) -> bool:
-    """Whether sub-problems are small enough, and ask for nothing that only an engine can do."""
+    """Whether sub-problems are small enough, and ask for nothing that only an engine can do. Nobody
+    looks at the clock in the call: where time is limited, all of them together must be as small as
+    one has to be."""
     n, p = shape(X)
     plain = settings.solver == "auto" and settings.moving_centre is not False
     if not plain or settings.returned != "best" or settings.tol < FINEST or n == 0:
         return False
-    most = max(len(part.sign) for part in parts)
+    sizes = [len(part.sign) for part in parts]
+    most, limited = max(sizes), settings.time_limit is not None
     if settings.kernel == "linear":
-        return 0 < p <= WIDEST and most * p <= MOST_CELLS and settings.approx is None
+        cells = (sum(sizes) if limited else most) * p
+        return 0 < p <= WIDEST and cells <= MOST_CELLS and settings.approx is None
     if settings.approx is not None or settings.model not in HALF_SQUARE or n > MOST_ROWS:
         return False
     if settings.model == "lssvm" and most > MOST_SQUARES:
+        return False
+    if limited and n * sum(sizes) > MOST_ROWS**2:
         return False
     return settings.cache_mb is None or 8.0 * n * n <= 0.5 * budget_bytes(settings.cache_mb)
 
@@ -251,7 +258,7 @@ class _Fits:
     def __init__(self, data: _OnRows | _OnGram, settings: Settings):
         self.data, self.settings = data, settings
         self.started, self.interrupted = time.perf_counter(), False
-        self.most = min(ROUNDS, settings.max_iter)
+        self.most = 1 if settings.time_limit == 0.0 else min(ROUNDS, settings.max_iter)
 
     def run(self) -> None:
         """Fit all sub-problems; Ctrl-C is heard when the call has ended."""
@@ -263,6 +270,8 @@ class _Fits:
         except KeyboardInterrupt:
             self.interrupted = True
         self.seconds = time.perf_counter() - self.started
+        limit = self.settings.time_limit
+        self.late = limit is not None and self.seconds >= limit
 
     def _ends(self, count: int, n: int, most: int) -> Ends:
         points, trace = np.zeros((count, self.data.width)), np.empty((count, most, small.TRACED))
@@ -283,9 +292,9 @@ class _Fits:
         history, status = self._history(trace[:rounds]), ""
         if self.interrupted:
             status = "interrupted"
-        elif settings.callback is not None or settings.time_limit is not None:
+        elif settings.callback is not None:
             last = rounds - 1 if reached else rounds  # a round that is certified ends by itself
-            status, told = self._limited(history, last, settings)
+            status, told = _told(history, last, settings.callback)
             if told < rounds:
                 point, dual = self._again(k, told)
                 rounds, reached = told, 0
@@ -296,6 +305,8 @@ class _Fits:
         found = self.data.settle(point, dual, part) if reached and not status else None
         gap = np.inf if found is None else relative_gap(found["objective"], found["dual_objective"])
         if found is None or not proves(gap, settings.tol):
+            if not status and self.late:  # what is certified is kept, also after the time
+                status = "time_limit"
             rows = [tuple(row) for row in zip(*(history[c].tolist() for c in COLUMNS), strict=True)]
             return Unfinished(self.data.start(point, dual, part), status, rounds, best_row, rows)
         history["objective"][best_row] = found["objective"]
@@ -322,20 +333,6 @@ class _Fits:
         seconds = np.full(len(trace), self.seconds)
         return dict(zip(COLUMNS, (*columns, seconds, rounds.astype(float)), strict=True))
 
-    def _limited(
-        self, history: dict[str, np.ndarray], last: int, settings: Settings
-    ) -> tuple[str, int]:
-        """Whether the callback, told round after round, or the time limit ends a sub-problem, and
-        after which round."""
-        limit = settings.time_limit
-        for i in range(last):
-            row = {name: column[i].item() for name, column in history.items()}
-            if settings.callback is not None and settings.callback(row):
-                return "interrupted", i + 1
-            if limit is not None and self.seconds >= limit:
-                return "time_limit", i + 1
-        return "", len(history["round"])
-
     def _again(self, k: int, most: int) -> tuple[np.ndarray, np.ndarray]:
         """What a sub-problem had found after so many rounds."""
         lists = self.data.lists
@@ -344,3 +341,13 @@ class _Fits:
         ends = self._ends(1, int(hi - lo), most)
         self.data.fit(own, most, ends)
         return ends.points[0], ends.duals
+
+
+def _told(
+    history: dict[str, np.ndarray], last: int, callback: Callable[[dict[str, Any]], Any]
+) -> tuple[str, int]:
+    """Whether the callback, told round after round, ends a sub-problem, and after which round."""
+    for i in range(last):
+        if callback({name: column[i].item() for name, column in history.items()}):
+            return "interrupted", i + 1
+    return "", len(history["round"])

@@ -94,13 +94,14 @@ def solve_checked(
     matrix may be there already; pairwise steps then start from a dual point. A compiled call may
     have left the problem unfinished."""
     start = start or Start()
-    if before is None and start.is_cold and kernel_rows is None and not isinstance(X, OnDisk):
+    cold = start.is_cold and start.slot is None  # no state is saved inside a compiled call
+    if before is None and cold and kernel_rows is None and not isinstance(X, OnDisk):
         for found in solve_small_problems(X, [Part(None, y, c)], settings) or []:
             if isinstance(found, Solution):
                 return found
             before = found
     if before is not None:
-        start = replace(before.start, slot=start.slot)
+        start = before.start
     if settings.approx is not None:
         raise InputError("approx is for `train`, which keeps the landmarks")
     with one_blas_thread():

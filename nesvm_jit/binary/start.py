@@ -41,8 +41,7 @@ class Start:
     def is_cold(self) -> bool:
         """Whether nothing is known that a solver could start from."""
         given = (self.w0, self.w_star, self.alpha0)
-        saved = self.slot is not None and self.slot.state is not None
-        return not (saved or self.b0 or self.b_star or any(v is not None for v in given))
+        return not (self.b0 or self.b_star or any(v is not None for v in given))
 
     def of_features(self, kept: np.ndarray | None, p: int) -> "Start":
         """The same start for some of the p features; None are all."""

@@ -111,7 +111,7 @@ def train(
         if checked.approx is not None:
             with watching(asked=session.stop.is_set):  # without it there is no machine at all
                 marks, posed = job.approximate()
-        elif warm is None:
+        elif warm is None and session.checkpoint is None:
             ready = fit_small(job, c, session)
         unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
         if (unfinished or probability) and marks is None and _shares_matrix(job, probability):
@@ -164,7 +164,7 @@ class Training:
         job, problem = self.job, self.job.problems[number]
         ready = None if self.ready is None else self.ready[number]
         c = job.costs_of(problem, self.c)
-        if isinstance(ready, Solution) and not self.probability and self.session.checkpoint is None:
+        if isinstance(ready, Solution) and not self.probability:
             return Found(problem, ready, c, self._share(ready), None)
         ending = self.session.ending(number)
         if ending and ready is None and job.settings.kernel != "linear" and not self.probability:
