@@ -139,15 +139,24 @@ def test_training_is_few_calls_around_its_solver(monkeypatch, engines_only):
     two = y < 2
     once = calls_of_ours(lambda: nesvm_jit.train(X[two], y[two]))
     thrice = calls_of_ours(lambda: nesvm_jit.train(X, y))
-    assert once <= 125
-    assert thrice - once <= 2 * 20  # of each sub-problem more
+    assert once <= 155
+    assert thrice - once <= 2 * 24  # of each sub-problem more
+
+
+def test_a_small_machine_is_trained_in_few_calls():
+    X, y = clouds()
+    two = y < 2
+    once = calls_of_ours(lambda: nesvm_jit.train(X[two], y[two]))
+    thrice = calls_of_ours(lambda: nesvm_jit.train(X, y))
+    assert once <= 285
+    assert thrice - once <= 2 * 112  # most of them settle what the compiled call has found
 
 
 def test_an_estimator_adds_few_calls_to_those_of_training(monkeypatch, engines_only):
     pytest.importorskip("sklearn")
     stub(monkeypatch)
     X, y = clouds()
-    assert calls_of_ours(lambda: nesvm_jit.NESVC().fit(X, y)) <= 190
+    assert calls_of_ours(lambda: nesvm_jit.NESVC().fit(X, y)) <= 230
 
 
 def test_what_scikit_learn_has_checked_is_not_looked_at_again(monkeypatch):
