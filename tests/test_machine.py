@@ -324,14 +324,14 @@ def test_a_callback_is_told_which_problem_it_is(threads):
 
 
 @pytest.mark.parametrize("probability", [False, True])
-def test_the_time_limit_is_that_of_all_that_is_solved(monkeypatch, probability):
+def test_the_time_limit_is_that_of_all_that_is_solved(monkeypatch, engines_only, probability):
     X, y = corners(3)
     limits, solve = [], solve_checked
 
-    def slowly(X, y, c, settings, start, rows):
+    def slowly(X, y, c, settings, start, rows, before=None):
         limits.append(settings.time_limit)
         time.sleep(0.01)
-        return solve(X, y, c, settings, start, rows)
+        return solve(X, y, c, settings, start, rows, before)
 
     for module in (inspect.getmodule(train), folds):
         monkeypatch.setattr(module, "solve_checked", slowly)
@@ -342,7 +342,9 @@ def test_the_time_limit_is_that_of_all_that_is_solved(monkeypatch, probability):
     finally:
         nesvm_jit.set_threads(before)
     assert len(limits) == (18 if probability else 3)
-    assert np.all(np.diff(limits) <= -0.01)
+    left = limits * np.arange(len(limits), 0, -1)  # each fit has its share of it
+    assert left[0] == pytest.approx(60.0, abs=1.0)
+    assert np.all(np.diff(left) <= -0.01)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals")

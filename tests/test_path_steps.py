@@ -661,6 +661,7 @@ def test_a_callback_is_told_what_is_done_and_what_is_best():
     assert [*search._count_steps(iter([None]))] == [None]
     search._best = {"best_C": 3.0}
     assert search.session.limit(Settings(), fold=1).callback({"round": 2}) is True
+    assert 0.0 <= rows[1].pop("elapsed") <= search.session.clock.now()
     assert rows[1] == {"round": 2, "fold": 1, "done": 1, "total": 12, "best_C": 3.0}
     assert search.session.stop.is_set()
     assert a_search()._tell({}) is False

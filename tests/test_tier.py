@@ -302,7 +302,7 @@ def test_an_interpreted_run_agrees_to_rounding(packed, given):
     assert got.objective == pytest.approx(expect.objective, rel=2e-3)
 
 
-def test_sub_problems_of_a_machine_are_all_interpreted_or_all_compiled(monkeypatch):
+def test_sub_problems_of_a_machine_are_all_interpreted_or_all_compiled(monkeypatch, engines_only):
     X, _ = rows(60, 4)
     y = np.arange(60) % 3
     modes = []

@@ -46,12 +46,12 @@ def one_thread():
 
 
 @pytest.fixture
-def asked(monkeypatch):
+def asked(monkeypatch, engines_only):
     """What linear solvers are asked for, in order."""
     calls, real = [], trainings.solve_checked
 
-    def noted(X, y, c, settings, start, rows):
-        found = real(X, y, c, settings, start, rows)
+    def noted(X, y, c, settings, start, rows, before=None):
+        found = real(X, y, c, settings, start, rows, before)
         call = SimpleNamespace(X=X, y=y, c=c, settings=settings, start=start, found=found)
         if rows is None:
             calls.append(call)
@@ -384,35 +384,38 @@ class Clock:
         monkeypatch.setattr(clocks, "time", fake)
         real = trainings.solve_checked
 
-        def slowly(X, y, c, settings, start, rows):
+        def slowly(X, y, c, settings, start, rows, before=None):
             self.limits.append(settings.time_limit)
             self.now += self.spent
-            return real(X, y, c, replace(settings, time_limit=None), start, rows)
+            return real(X, y, c, replace(settings, time_limit=None), start, rows, before)
 
         self.limits: list = []
         for module in (trainings, folds):
             monkeypatch.setattr(module, "solve_checked", slowly)
 
 
-def test_problems_get_what_is_left_of_the_time_limit(monkeypatch, one_thread):
+def test_problems_share_what_is_left_of_the_time_limit(monkeypatch, one_thread, engines_only):
     X, y = blobs()
     clock = Clock(monkeypatch, 3.0)
     m = train(X, y, time_limit=8.0, keep_solutions=True)
-    assert clock.limits == [8.0, 5.0, 2.0]
+    assert clock.limits == pytest.approx([8.0 / 3, 5.0 / 2, 2.0], rel=1e-12)
     assert [f.seconds for f in m.solutions] == [3.0] * 3
     clock.limits.clear()
     train(X, y, time_limit=4.0)
-    assert clock.limits == [4.0, 1.0, 0.0]
+    assert clock.limits == pytest.approx([4.0 / 3, 1.0 / 2, 0.0], rel=1e-12)
     clock.limits.clear()
     train(X, y)
     assert clock.limits == [None] * 3
 
 
-def test_the_folds_of_calibration_get_what_is_left_of_the_time_limit(monkeypatch, one_thread):
+def test_the_folds_of_calibration_share_what_is_left_of_the_time_limit(
+    monkeypatch, one_thread, engines_only
+):
     X, y = blobs(n=40, k=2)
     clock = Clock(monkeypatch, 3.0)
     train(X, y, time_limit=14.0, probability=True)
-    assert clock.limits == [14.0, 11.0, 8.0, 5.0, 2.0, 0.0]
+    shares = [14.0 / 6, 11.0 / 5, 8.0 / 4, 5.0 / 3, 2.0 / 2, 0.0]
+    assert clock.limits == pytest.approx(shares, rel=1e-12)
 
 
 # ---------------------------------------------------------------- calibration
@@ -485,7 +488,7 @@ def test_without_probability_nothing_is_calibrated(asked):
         ({"kernel": "linear"}, []),
     ],
 )
-def test_several_problems_share_one_kernel_matrix(monkeypatch, options, shared):
+def test_several_problems_share_one_kernel_matrix(monkeypatch, engines_only, options, shared):
     X, y = blobs()
     orders, real = [], jobs.shared_matrix
 
@@ -520,8 +523,8 @@ def test_a_start_of_pairwise_steps_reaches_the_solver(monkeypatch):
     assert solve_checked("X", "y", "c", settings, start, "rows") == "found"
     assert solve_checked("X", "y", "c", settings, start) == "found"
     assert seen == [
-        ("X", "y", "c", settings, "rows", "alpha"),
-        ("X", "y", "c", settings, None, None),
+        ("X", "y", "c", settings, "rows", "alpha", None, None),
+        ("X", "y", "c", settings, None, None, None, None),
     ]
 
 

@@ -38,9 +38,14 @@ def test_every_kernel_is_called_with_what_it_takes(kind):
     np.testing.assert_allclose(got["gram float64"], K, rtol=1e-12)
     np.testing.assert_allclose(got["gram float32"], K, rtol=1e-5)
     assert (got["gram float64"].dtype, got["gram float32"].dtype) == (np.float64, np.float32)
+    near = {name: got[f"distances {name}"] for name in ("float64", "float32")}
+    for name, found in near.items():  # at such a γ rows are near none but themselves
+        assert found.tolist() == np.eye(4).tolist()
+        assert found.dtype == np.dtype(name)
+    np.testing.assert_allclose(got["scores"], np.column_stack([A @ w] * 2))
     np.testing.assert_array_equal(got["exact sums of rows"].high, A @ w)
     np.testing.assert_array_equal(got["exact sums of columns"].high, A.T @ a)
-    assert len(got) == 12
+    assert len(got) == 15
 
 
 def test_every_step_has_a_name():
@@ -58,6 +63,8 @@ def test_every_step_has_a_name():
         engines = ("newton", "coordinate", "rbf coordinate")
         expect += [f"solve {engine}, {kind}" for engine in engines]
         expect += [f"kernel rows, {kind}"]
+        if issparse(X):
+            expect += [f"thin gram {precision}, {kind}" for precision in ("float64", "float32")]
     expect += ["small fits", "small fits rbf", "small fits rbf lssvm"]
     assert names == [*expect, "hard duals", "model files"]
 

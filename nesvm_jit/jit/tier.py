@@ -86,8 +86,7 @@ def interpreted_first(run: Callable[Arguments, Result]) -> Callable[Arguments, R
             return run(*args, **given)
         kind = _kinds.setdefault(_kind_of(run, args, given), Kind())
         began = time.monotonic()
-        kept = any(given.get(name) is not None for name in KEPT)
-        if not (kind.hot or kept or _compiled_only()):
+        if not (kind.hot or _compiled_only() or any(given.get(k) is not None for k in KEPT)):
             attempt = Trial(kind)
             with _mode(attempt), contextlib.suppress(TooMuchWork):
                 found = run(*args, **given)
@@ -130,12 +129,11 @@ def _compiled_only() -> bool:
 
 def _kind_of(run: Any, args: tuple[Any, ...], given: dict[str, Any]) -> tuple[Any, ...]:
     """Runs of one kind use the same loops, as far as their arguments tell."""
-    values = [*args, *(v for _, v in sorted(given.items()))]
-    return run.__qualname__, *given, *(v if isinstance(v, str) else _sort(v) for v in values)
-
-
-def _sort(value: Any) -> tuple[Any, ...]:
-    return type(value), getattr(value, "dtype", None)
+    kind = [run.__qualname__, *given]
+    for value in (*args, *map(given.get, sorted(given))):
+        sort = type(value), getattr(value, "dtype", None)
+        kind.append(value if isinstance(value, str) else sort)
+    return tuple(kind)
 
 
 # ---------------------------------------------------------------- work, and its price

@@ -1,6 +1,7 @@
 """Rows with labels of any value, and the binary problems they are trained as."""
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ class Job:
     problems: list[Problem]
     shared: SharedMatrix | None = None
 
-    @property
+    @cached_property
     def small(self) -> bool:
         """Whether the sub-problems are so small that threads would not pay."""
         n, p = extent(self.X)
@@ -72,7 +73,7 @@ class Job:
         which would only be woken in vain."""
         return self.small and self._mean_rows**2 < SMALL_CELLS
 
-    @property
+    @cached_property
     def _mean_rows(self) -> float:
         n = extent(self.X)[0]
         rows = [n if problem.rows is None else len(problem.rows) for problem in self.problems]

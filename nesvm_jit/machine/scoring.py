@@ -99,14 +99,18 @@ def _of_one_width(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
     if p < width:
         return widen(X, width), columns
     assert isinstance(columns.Z, Csr)
-    centre = np.append(columns.centre, np.zeros(p - width))
-    return X, columns._replace(Z=widen(columns.Z, p), centre=centre)
+    return X, columns._replace(Z=widen(columns.Z, p))
 
 
 def _without_empty_columns(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
     """Both without the features that neither has, where that helps."""
     (X, Z), kept = narrowed(X, columns.Z)
-    return X, columns if kept is None else columns._replace(Z=Z, centre=columns.centre[kept])
+    centre = columns.centre  # it may lack columns at its end, where it is zero
+    known = len(centre) if kept is None else int(np.searchsorted(kept, len(centre)))
+    if kept is not None:
+        centre = centre[kept[:known]]
+    centre = np.append(centre, np.zeros(shape(Z)[1] - known))
+    return X, columns._replace(Z=Z, centre=centre)
 
 
 def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
