@@ -12,7 +12,10 @@ from .session import Session
 
 def fit_small(job: Job, c: np.ndarray, session: Session) -> list[SmallFit] | None:
     """What one compiled call makes of every sub-problem, given the costs of all rows; None where
-    they are not small, or one of them has no row of a class, which is said elsewhere."""
+    they are not small, or one of them has no row of a class, which is said elsewhere, where states
+    are to be saved, and where the time is over."""
+    if session.checkpoint is not None or session.clock.left() == 0.0:
+        return None
     parts = []
     for problem in job.problems:
         y = job.y if problem.rows is None else job.y[problem.rows]

@@ -111,7 +111,7 @@ def train(
         if checked.approx is not None:
             with watching(asked=session.stop.is_set):  # without it there is no machine at all
                 marks, posed = job.approximate()
-        elif warm is None and session.checkpoint is None:
+        elif warm is None:
             ready = fit_small(job, c, session)
         unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
         if (unfinished or probability) and marks is None and _shares_matrix(job, probability):
