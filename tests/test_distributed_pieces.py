@@ -523,7 +523,7 @@ IN_MEMORY = {"whole", "rows", "squares"}
 
 
 def test_the_table_has_every_method_of_a_shard_that_does_not_look_into_rows():
-    public = {name for name in vars(Shard) if not name.startswith("_")}
+    public = {name for name in dir(Shard) if not name.startswith("_")}
     assert set(METHODS) == public - IN_MEMORY
 
 
