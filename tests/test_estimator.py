@@ -219,7 +219,7 @@ def test_a_fit_that_stops_early_warns_and_says_how_far_it_is(kernel, limit):
     with pytest.warns(ConvergenceWarning, match="the tolerance 1e-06 is not certified"):
         m = NESVC(kernel=kernel, tol=1e-6, **limit).fit(X, y)
     assert m.gap_ > 1e-6
-    assert m.n_iter_ == 1
+    assert m.n_iter_ == (0 if kernel == "rbf" and limit.get("time_limit") == 0.0 else 1)
     assert np.isin(m.predict(X), y).all()
 
 

@@ -29,7 +29,12 @@ def draw(n=700, p=12):
     return X, np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(n) > 0.0, 1.0, -1.0)
 
 
-@pytest.mark.parametrize("name", FITS)
+SLOW = {"columns"}  # half a minute
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(k, marks=pytest.mark.slow) if k in SLOW else k for k in FITS]
+)
 def test_a_fit_that_is_resumed_anywhere_has_the_bits_of_one_that_was_not(name, tmp_path):
     X, y = draw()
     file = tmp_path / "state"

@@ -43,11 +43,11 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_a_time_limit_is_of_the_whole_call(name, on_disk):
     X, y = clouds()
-    CALLS[name](X, y, on_disk, solver="nesvm", max_iter=1)  # compiles what is needed
+    CALLS[name](X, y, on_disk, **{**ENDLESS, "max_iter": 1})  # compiles what is needed
     began = time.perf_counter()
     found = CALLS[name](X, y, on_disk, time_limit=LIMIT, **ENDLESS)
     seconds = time.perf_counter() - began
-    assert LIMIT <= seconds < 4 * LIMIT  # a limit of each of eight fits or more would be 8 · LIMIT
+    assert LIMIT <= seconds < 6 * LIMIT  # a limit of each of eight fits or more would be 8 · LIMIT
     assert getattr(found, "status", "time_limit") == "time_limit"
     machine = getattr(found, "machine", found)
     for p in getattr(machine, "problems", []):
