@@ -59,8 +59,10 @@ def test_a_kind_of_matrix_holds_what_it_can(kind):
     expected = {
         "int8": [-128, -1, 0, 3, 127],
         "uint8": [0, 0, 0, 3, 255],
-    }.get(A.dtype.name, np.array([-300.0, -1.4, 0.0, 2.6, 300.0], A.dtype))
-    np.testing.assert_array_equal(A[0], expected)
+    }
+    if A.dtype.kind == "f":
+        expected[A.dtype.name] = np.array([-300.0, -1.4, 0.0, 2.6, 300.0], A.dtype)
+    np.testing.assert_array_equal(A[0], expected[A.dtype.name])
 
 
 def test_some_costs_are_zero_and_both_classes_have_one_that_is_not():
