@@ -88,8 +88,8 @@ def solve_kernel(
             smooth = SmoothedKernel(problem, model)
             settle = partial(settle_smoothed, smooth, run)
             _run_smoothed(smooth, run)
-    untrained_yet = before is None and run.status == "time_limit" and loss == HINGE
-    if untrained_yet and not is_trained(run):
+    out_of_time = before is None and run.status == "time_limit"
+    if out_of_time and loss == HINGE and not is_trained(run):
         with until_interrupted(run):
             settle = ending.settle
             rescue(problem, run, np.random.default_rng(settings.seed))

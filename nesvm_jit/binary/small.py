@@ -106,7 +106,7 @@ def _dense(X: Matrix) -> np.ndarray:
     return np.ascontiguousarray(as_scipy(X).toarray() if isinstance(X, Csr) else X, np.float64)
 
 
-def _many_chunks(parts: Sequence[Part], n: int) -> Parts:
+def _lists_of(parts: Sequence[Part], n: int) -> Parts:
     """The sub-problems as compiled code reads them."""
     sizes = [0, *(len(part.sign) for part in parts)]
     every = np.arange(n)
@@ -123,7 +123,7 @@ class _OnRows:
 
     def __init__(self, X: np.ndarray, parts: Sequence[Part], settings: Settings):
         self.X, self.parts, self.settings = X, parts, settings
-        self.lists = _many_chunks(parts, len(X))
+        self.lists = _lists_of(parts, len(X))
         self.model = MODELS[settings.model]()
         self.width = X.shape[1] + settings.bias
         self.norms = norms_above(X)
@@ -203,7 +203,7 @@ class _OnGram:
         self, K: np.ndarray, entries: EntryError, parts: Sequence[Part], settings: Settings
     ):
         self.K, self.entries, self.parts, self.settings = K, entries, parts, settings
-        self.lists = _many_chunks(parts, len(K))
+        self.lists = _lists_of(parts, len(K))
         self.model = MODELS[settings.model]()
 
     @classmethod
