@@ -228,6 +228,13 @@ def test_exactly_the_text_of_a_fault_is_changed(project, tmp_path):
     assert (tmp_path / "nesvm_jit/part/code.py").read_text() == source
 
 
+@pytest.mark.parametrize("edited", ["# a line more\nx = 2\n", "x = 3\n", ""])
+def test_no_fault_is_put_into_a_file_that_was_edited_meanwhile(project, edited):
+    (found,) = project("x = 2\n")
+    with pytest.raises(MutantsError, match=r"^nesvm_jit/part/code.py was changed while its faults"):
+        changed(found, edited.encode())
+
+
 def test_the_package_with_a_fault_in_it_is_a_program():
     files = sorted((trees.ROOT / "nesvm_jit").rglob("*.py"))[::25]
     faults = [f for file in files for f in faults_of(file, trees.ROOT)[::40]]
@@ -335,6 +342,23 @@ def test_an_entry_that_names_several_faults_is_refused(tmp_path):
 def test_known_faults_need_a_kind_and_a_reason(tmp_path, kind, why):
     with pytest.raises(MutantsError, match=r"^known.toml: a kind of .* and a reason needed: \{"):
         known(tmp_path, entry(fault(), [], kind, why), [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "got"),
+    [
+        ("kind = 'time'\n", "", "after, before, function, why"),
+        ("kind =", "sort =", "after, before, function, sort, why"),
+        ("[[fault]]\nf", "[[fault]]\n\n[[fault]] # again\nf", "fault"),
+    ],
+)
+def test_an_entry_has_all_its_fields_and_no_others(tmp_path, old, new, got):
+    text = entry(fault(), [], "time", "so")
+    assert old in text
+    needed = "after, before, function, kind, why"
+    refusal = f"^known.toml: an entry needs {needed}, got {got}$"
+    with pytest.raises(MutantsError, match=refusal):
+        known(tmp_path, text.replace(old, new), [])
 
 
 def test_nothing_is_known_without_a_file(tmp_path):
@@ -672,6 +696,16 @@ def test_a_test_that_does_not_end_is_the_answer(watch):
     assert watch.answers[0] == ("noticed", "t::b (did not end)", 1)
 
 
+def test_time_in_which_a_process_is_stopped_does_not_count(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(server_module, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    clock = server_module.Clock()
+    for step, expected in ((0.5, 0.5), (60.0, 1.5), (0.25, 1.75)):
+        now[0] += step
+        assert clock.read() == expected
+    assert clock.seconds == 1.75
+
+
 # ---------------------------------------------------------------- the report
 
 
@@ -948,6 +982,16 @@ def test_an_error_fails_the_run(fake_worker, faults, monkeypatch, tmp_path, caps
         ("--again nosuch.json", "nosuch.json: No such file or directory"),
         ("--again pyproject.toml", "pyproject.toml: not a stored run"),
         ("--document 77", "/seed-77.json: No such file or directory"),
+        ("--document", "argument --document: expected at least one argument; --help lists"),
+        ("--count x", "argument --count: invalid int value: 'x'; --help lists the options"),
+        ("nosuch", "unrecognized arguments: nosuch; --help lists the options"),
+        ("--at= ", "--at needs PATH:LINE, got ''"),
+        ("--at nesvm_jit/other.py:7 --again x.json", "--at and --again cannot be had at once"),
+        ("--document 1 --prune", "--document and --prune cannot be had at once"),
+        ("--at nesvm_jit/other.py:7 --count 3", "--at has no use for --count"),
+        ("--again x.json --only part/", "--again has no use for --only"),
+        ("--prune --stale", "--prune has no use for --stale"),
+        ("--document 1 --budget 3", "--document has no use for --budget"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(
@@ -961,6 +1005,25 @@ def test_what_cannot_be_done_is_refused_in_one_line(
     assert refusal in err
     assert err.count("\n") == 1
     assert [p.name for p in tmp_path.iterdir()] == ["known.toml"]
+
+
+def test_options_are_those_of_a_whole_sample_unless_said_otherwise():
+    args = runner.parse(["--seed", "3"])
+    assert (args.seed, args.count, args.budget, args.workers) == (3, WHOLE.count, WHOLE.budget, 2)
+    assert (args.only, args.at, args.again, args.tests, args.stale) == (None, None, None, [], False)
+
+
+def test_no_more_workers_than_faults_are_made(fake_worker, faults, monkeypatch):
+    assert asked(monkeypatch, *TESTS, "--workers", "99", "--count", "3") == 0
+    assert fake_worker.judged.count("closed") == 3
+
+
+def test_pruning_says_so_when_all_entries_name_faults(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(runner, "all_faults", lambda root: [])
+    monkeypatch.setattr(runner, "prune", lambda faults, moved: [])
+    monkeypatch.setattr(runner, "wrong_entries", lambda faults: ([], []))
+    assert asked(monkeypatch, "--prune") == 0
+    assert capsys.readouterr().out == "every entry of known.toml names a fault\n"
 
 
 def test_a_run_without_survivors_has_none_to_judge_again(faults, monkeypatch, tmp_path, capsys):
@@ -1128,7 +1191,8 @@ def test_red_tests_of_a_small_project_are_refused(small):
     assert err == ["mutants: the unchanged package fails a test: tests/test_red.py::test_red"]
 
 
-def test_ctrl_c_keeps_what_was_judged(small, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_keeps_what_was_judged_and_ends_every_process(small, tmp_path, number):
     tests = ("--tests", "tests/test_slow.py", "--workers", "1")
     running = small("--at", "nesvm_jit/slow.py:2", *tests)
     assert running.stdout.readline().startswith("[1/3] noticed ")
@@ -1136,7 +1200,7 @@ def test_ctrl_c_keeps_what_was_judged(small, tmp_path):
     while not (pid.exists() and pid.read_text()):
         assert running.poll() is None
         time.sleep(0.05)
-    running.send_signal(signal.SIGINT)
+    running.send_signal(number)
     code, out, err = ended(running)
     stored = tmp_path / "build/mutants/again-partial.json"
     assert (code, err) == (130, [])
@@ -1144,6 +1208,39 @@ def test_ctrl_c_keeps_what_was_judged(small, tmp_path):
     assert [v["outcome"] for v in load(stored)[1]] == ["noticed"]
     with pytest.raises(ProcessLookupError):
         os.kill(int(pid.read_text()), 0)
+
+
+def test_a_signal_ends_the_measuring_of_reach(small, tmp_path):
+    """Its tests run in a session of their own, which nothing else would end."""
+    (tmp_path / "tests/test_slow.py").write_text(
+        TEST_SLOW.replace("if not less(2)", "if less(2)").replace("PID", str(tmp_path / "pid"))
+    )
+    running = small("--at", "nesvm_jit/slow.py:2")
+    pid = tmp_path / "pid"
+    while not (pid.exists() and pid.read_text()):
+        assert running.poll() is None
+        time.sleep(0.05)
+    running.send_signal(signal.SIGTERM)
+    assert ended(running) == (130, [], ["mutants: interrupted, nothing was judged"])
+    for _ in range(100):  # until the system has taken it away
+        if not Path(f"/proc/{pid.read_text()}/cmdline").exists():
+            break
+        time.sleep(0.05)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid.read_text()), 0)
+
+
+def test_reach_is_measured_by_one_run_at_a_time(measured, tmp_path):
+    runs = tmp_path / "runs"
+    program = f"import time; open({str(runs)!r}, 'a').write('x'); time.sleep(0.5)"
+    first = threading.Thread(target=measured, args=(program,))
+    first.start()
+    while not runs.exists():
+        assert first.is_alive()
+        time.sleep(0.01)
+    measured(program)  # takes what the first has measured
+    first.join()
+    assert len(runs.read_text()) == 1
 
 
 def test_a_copy_of_a_tree_finds_its_own_digest(small, tmp_path, monkeypatch):

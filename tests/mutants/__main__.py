@@ -71,7 +71,7 @@ def faults_at(place: str, faults: list[Fault]) -> list[Fault]:
 
 def choose(args: argparse.Namespace, faults: list[Fault]) -> list[Fault]:
     """The faults asked for: at least one."""
-    if args.at:
+    if args.at is not None:
         return faults_at(args.at, faults)
     if args.again:
         found, lost = survivors(args.again, faults)
@@ -80,7 +80,7 @@ def choose(args: argparse.Namespace, faults: list[Fault]) -> list[Fault]:
         if not found:
             raise MutantsError(f"{args.again}: none of its survivors is there any more")
         return found
-    some = [f for f in faults if args.only in f.path]
+    some = [f for f in faults if (args.only or "") in f.path]
     if not some:
         raise MutantsError(f"--only: no fault in a path that contains {args.only!r}")
     return draw(some, args.seed, args.count)
@@ -89,8 +89,11 @@ def choose(args: argparse.Namespace, faults: list[Fault]) -> list[Fault]:
 def prune_known(faults: list[Fault]) -> int:
     """The exit code: 1 where an entry names several faults."""
     moved = BUILD / "pruned.toml"
-    for line in prune(faults, moved):
+    dead = prune(faults, moved)
+    for line in dead:
         print(f"moved to {moved.relative_to(ROOT)}: {line}")
+    if not dead:
+        print("every entry of known.toml names a fault")
     _, several = wrong_entries(faults)
     for line in several:
         print(line)
@@ -101,8 +104,9 @@ def judge(args: argparse.Namespace, faults: list[Fault]) -> int:
     """Judge the faults asked for, and keep the verdicts."""
     words, known, chosen = words_of_compiled_code(faults), Known(faults), choose(args, faults)
     request = Request(
-        *(git("describe", "--always", "--dirty"), args.seed, args.count, args.only, args.tests),
-        *(args.budget, args.stale, str(args.again or ""), args.at, len(chosen), known.count()),
+        *(git("describe", "--always", "--dirty"), args.seed, args.count, args.only or ""),
+        *(args.tests, args.budget, args.stale, str(args.again or ""), args.at or ""),
+        *(len(chosen), known.count()),
     )
     clear_dead_trees()
     started, plan = time.monotonic(), Plan(args.budget, args.tests, args.stale)
@@ -111,7 +115,7 @@ def judge(args: argparse.Namespace, faults: list[Fault]) -> int:
         known,
         lambda f: uncompiled(f, words),
         plan,
-        args.workers,
+        min(args.workers, len(chosen)),
         lambda text: print(text, flush=True),
     )
     stored = store(BUILD, request, verdicts)
@@ -125,22 +129,38 @@ def judge(args: argparse.Namespace, faults: list[Fault]) -> int:
     return int(any(v.outcome == "error" for v in verdicts))
 
 
+class Parser(argparse.ArgumentParser):
+    """A mistake is one line, without the usage."""
+
+    def error(self, message: str):
+        raise MutantsError(f"{message}; --help lists the options")
+
+
+# What each of these asks for is all that is done: no sample is drawn beside it.
+WHAT = {"--at": ("only", "count"), "--again": ("only", "count")}
+WHAT |= dict.fromkeys(("--document", "--prune"), ("only", "count", "tests", "budget", "stale"))
+
+
 def parse(words: list[str] | None = None) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="make mutants", description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("--seed", type=int, default=0, help="seed of the sample")
-    parser.add_argument("--count", type=int, default=SAMPLE, help="number of faults drawn")
-    parser.add_argument("--only", default="", help="draw from paths that contain this")
-    parser.add_argument("--budget", type=float, default=BUDGET, help="seconds of tests for a fault")
-    parser.add_argument("--at", default="", help="PATH:LINE, every fault of a line")
-    parser.add_argument("--again", type=Path, help="survivors of an earlier run")
-    parser.add_argument("--workers", type=int, default=2, help="faults judged at a time")
-    parser.add_argument("--stale", action="store_true", help="take the reach measured last")
-    parser.add_argument("--tests", nargs="+", default=[], help="run the tests of these files")
-    parser.add_argument("--document", nargs="+", type=int, help="seeds of runs to write a page of")
-    parser.add_argument("--prune", action="store_true", help="remove dead entries of known.toml")
+    add = parser.add_argument
+    add("--seed", type=int, default=0, help="seed of the sample (make: SEED=)")
+    add("--count", type=int, help=f"number of faults drawn, {SAMPLE} unless said otherwise")
+    add("--only", metavar="TEXT", help="draw from paths that contain this")
+    add("--at", metavar="PATH:LINE", help="judge every fault of a line, no sample")
+    add("--again", metavar="FILE", type=Path, help="judge the survivors of an earlier run")
+    add("--tests", metavar="FILE", nargs="+", default=[], help="judge by the tests of these files")
+    add("--budget", metavar="S", type=float, help=f"seconds of tests for a fault, {BUDGET:g}")
+    add("--workers", metavar="N", type=int, default=2, help="faults judged at a time, 2")
+    add("--stale", action="store_true", help="use the reach measured last, whatever has changed")
+    add("--document", metavar="SEED", nargs="+", type=int, help="write the scores of stored runs")
+    add("--prune", action="store_true", help="remove dead entries of known.toml")
     args = parser.parse_args(words)
+    refuse_contradictions(args)
+    args.count = SAMPLE if args.count is None else args.count
+    args.budget = BUDGET if args.budget is None else args.budget
     for name in ("count", "workers", "budget"):
         if not getattr(args, name) > 0:
             raise MutantsError(f"--{name} must be positive, got {getattr(args, name)}")
@@ -150,9 +170,22 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     return args
 
 
+def refuse_contradictions(args: argparse.Namespace) -> None:
+    """One thing is done at a time, and no option is left aside in silence."""
+    asked = [name for name in WHAT if getattr(args, name[2:]) not in (None, False)]
+    if len(asked) > 1:
+        raise MutantsError(f"{asked[0]} and {asked[1]} cannot be had at once")
+    for name in asked:
+        for other in WHAT[name]:
+            if getattr(args, other) not in (None, False, []):
+                raise MutantsError(f"{name} has no use for --{other}")
+
+
 def main() -> int:
     """The exit code: 0, or 1 where an error kept a fault from being judged."""
     try:
+        for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: else children would go on
+            signal.signal(number, signal.default_int_handler)
         args = parse()
         if args.document:
             print(write(args.document))

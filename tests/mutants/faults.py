@@ -310,5 +310,8 @@ def all_faults(root: Path) -> list[Fault]:
 
 
 def changed(fault: Fault, raw: bytes) -> bytes:
-    """The file with the fault in it."""
+    """The file with the fault in it. It may have been edited since the fault was found."""
+    lines = raw.splitlines()[fault.line - 1 : fault.line - 1 + fault.n_lines]
+    if _flat(b"\n".join(lines)) != fault.before:
+        raise MutantsError(f"{fault.path} was changed while its faults were judged")
     return raw[: fault.start] + fault.text.encode() + raw[fault.end :]

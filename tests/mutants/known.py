@@ -18,6 +18,8 @@ except ImportError:  # Python 3.10
 FILE = Path(__file__).with_name("known.toml")
 KINDS = ("equivalent", "time")  # nothing changes; only the time a result takes
 START = "[[fault]]\n"
+NEEDED = {"function", "before", "after", "kind", "why"}
+MORE = {"file", "occurrence"}  # what may tell faults of the same text apart
 
 
 class Known:
@@ -95,9 +97,16 @@ def _blocks(path: Path) -> tuple[str, list[tuple[str, dict]]]:
     """The text above all entries, then each entry with its text."""
     header, *blocks = path.read_text().split(START)
     try:
-        return header, [(block, tomllib.loads(block)) for block in blocks]
+        pairs = [(block, tomllib.loads(block)) for block in blocks]
     except tomllib.TOMLDecodeError as error:
         raise MutantsError(f"{path.name}: {error}") from None
+    for _, entry in pairs:
+        if not NEEDED <= entry.keys() <= NEEDED | MORE:
+            said = ", ".join(sorted(entry)) or "nothing"
+            raise MutantsError(
+                f"{path.name}: an entry needs {', '.join(sorted(NEEDED))}, got {said}"
+            )
+    return header, pairs
 
 
 def _match(entries: list[dict], faults: Iterable[Fault]) -> list[list[Fault]]:

@@ -1,6 +1,7 @@
 """Which tests reach which line, by coverage: once compiled, once with compilation off."""
 
 import ast
+import fcntl
 import hashlib
 import json
 import os
@@ -42,14 +43,22 @@ def measure(tree: Path, pure: bool, stale: bool = False) -> Reach:
     """The reach of every test; kept until a file changes that a test may read (sources, tests,
     documents, settings), or even then if `stale`."""
     name = "pure" if pure else "compiled"
-    store = BUILD / f"reach-{name}.json"
-    key = _fingerprint()
-    if store.exists():
-        kept = json.loads(store.read_text())
-        if stale or kept["key"] == key:
-            return _read(kept)
-    folder = BUILD / f"reach-{name}"
+    store, folder = BUILD / f"reach-{name}.json", BUILD / f"reach-{name}"
     folder.mkdir(parents=True, exist_ok=True)
+    with (BUILD / f"reach-{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another run may be measuring the same
+        key = _fingerprint()
+        if store.exists():
+            kept = json.loads(store.read_text())
+            if stale or kept["key"] == key:
+                return _read(kept)
+        kept = {"key": key, **_measured(tree, pure, folder)}
+        store.write_text(json.dumps(kept))
+    return _read(kept)
+
+
+def _measured(tree: Path, pure: bool, folder: Path) -> dict:
+    """What the tests reach, by running them all."""
     for old in folder.iterdir():
         old.unlink()
     config = folder / "coverage.ini"
@@ -68,9 +77,7 @@ def measure(tree: Path, pure: bool, stale: bool = False) -> Reach:
         raise MutantsError(
             f"the tests cannot be run, pytest ended with {code}: {said} ({folder}/log)"
         )
-    kept = {"key": key, **_collect(tree, folder)}
-    store.write_text(json.dumps(kept))
-    return _read(kept)
+    return _collect(tree, folder)
 
 
 def _run_to_the_end(command: list[str], tree: Path, env: dict, log: Path) -> int:

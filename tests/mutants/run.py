@@ -194,7 +194,8 @@ def _judge(faults, known, uncompiled, plan, crew, show) -> list[Verdict]:
         for end in ends:
             end.wait()
     except KeyboardInterrupt:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # what follows takes a moment
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # what follows takes a moment
         stopped.set()
         for worker, end in zip(crew, ends, strict=True):
             while not end.wait(0.1):

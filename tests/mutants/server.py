@@ -31,6 +31,19 @@ def crowd() -> float:
     return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
+class Clock:
+    """Seconds that this process was let run. A process that is stopped for a while, and a computer
+    that sleeps, look at no clock: what lies between two looks counts for a second at most."""
+
+    def __init__(self):
+        self.seconds, self.last = 0.0, time.monotonic()
+
+    def read(self) -> float:
+        now = time.monotonic()
+        self.seconds, self.last = self.seconds + min(now - self.last, 1.0), now
+        return self.seconds
+
+
 class Watch:
     """A pytest plugin that keeps the order asked for and ends a test that does not end."""
 
@@ -38,6 +51,7 @@ class Watch:
         self.order = {test: k for k, test in enumerate(order)}
         self.usual = dict(zip(order, seconds, strict=True))  # none: all tests, as they come
         self.answer, self.ran, self.now, self.until = answer, 0, "", float("inf")
+        self.clock = Clock()
         threading.Thread(target=self._watch, daemon=True).start()
 
     def pytest_collection(self) -> None:
@@ -56,7 +70,7 @@ class Watch:
     def pytest_runtest_logstart(self, nodeid) -> None:
         self.now, self.ran = nodeid, self.ran + 1
         limit = GRACE + SLOWER * self.usual.get(nodeid, USUAL)
-        self.until = time.monotonic() + crowd() * limit
+        self.until = self.clock.seconds + crowd() * limit
 
     def pytest_runtest_logreport(self, report) -> None:
         if report.failed:
@@ -69,7 +83,7 @@ class Watch:
     def _watch(self) -> None:
         while True:
             time.sleep(0.2)
-            if time.monotonic() > self.until:
+            if self.clock.read() > self.until:
                 self.answer("noticed", f"{self.now} (did not end)", self.ran)
 
 
@@ -114,10 +128,10 @@ def handle(job: dict) -> dict:
         os._exit(1)
     os.close(writer)
     said, ended = b"", False
-    until = started + crowd() * (LONGEST + SLOWER * sum(job["seconds"]))
+    clock, until = Clock(), crowd() * (LONGEST + SLOWER * sum(job["seconds"]))
     os.set_blocking(reader, False)
     try:
-        while not said and not ended and time.monotonic() < until:
+        while not said and not ended and clock.read() < until:
             time.sleep(0.02)
             ended = os.waitpid(pid, os.WNOHANG)[0] == pid
             with contextlib.suppress(BlockingIOError):
