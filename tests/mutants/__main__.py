@@ -2,7 +2,7 @@
 
 python -m tests.mutants --seed 1                     a sample of the whole package
 python -m tests.mutants --seed 1 --only kernels/     of a part of it
-python -m tests.mutants --at nesvm_jit/matrix/rows.py:20  every fault of one line
+python -m tests.mutants --at nesvm_jit/FILE.py:LINE  every fault of one line
 python -m tests.mutants --again build/mutants/seed-1.json --tests tests/test_solve.py
                                                      its survivors, against the tests of some files
 python -m tests.mutants --document 1 2               the scores of two seeds in docs/mutants.md
