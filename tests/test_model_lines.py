@@ -11,7 +11,7 @@ from nesvm_jit import FormatError, InputError
 from nesvm_jit.files.model import reader as model_reader
 from nesvm_jit.files.model import rows as model_rows
 from nesvm_jit.files.model import text as model_text
-from nesvm_jit.files.model.lines import Header, Lines, closing, is_number, shown
+from nesvm_jit.files.model.lines import Header, Lines, is_number, quote_word, read_closing
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.files.model.rows import number_rows, vector_rows
 from nesvm_jit.files.model.text import format_of, read_model, write_model
@@ -56,12 +56,12 @@ def text_of(record):
 
 
 def test_words_are_shown_printable_and_cut():
-    assert shown(b"ab cd") == "'ab'"
-    assert shown(b" \n") == shown(b"") == "''"
-    assert shown(b"x" * 40) == f"'{'x' * 40}'"
-    assert shown(b"x" * 41) == f"'{'x' * 40}…'"
-    assert shown(b"a\x01\xff") == "'a\\x01\\xff'"
-    assert shown(b" " * 199 + b"xy") == "'x'"
+    assert quote_word(b"ab cd") == "'ab'"
+    assert quote_word(b" \n") == quote_word(b"") == "''"
+    assert quote_word(b"x" * 40) == f"'{'x' * 40}'"
+    assert quote_word(b"x" * 41) == f"'{'x' * 40}…'"
+    assert quote_word(b"a\x01\xff") == "'a\\x01\\xff'"
+    assert quote_word(b" " * 199 + b"xy") == "'x'"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_probabilities_come_in_two_lines_or_none():
 
 
 def closed(text, **options):
-    return closing(Lines(text, "f"), **options)
+    return read_closing(Lines(text, "f"), **options)
 
 
 def test_the_last_line_is_an_object_or_nothing():
@@ -834,7 +834,7 @@ def test_rows_are_formatted_some_at_a_time(monkeypatch, size, pieces):
 
 def test_what_json_cannot_hold_is_told():
     message = refusal(write_model, io.BytesIO(), linear(extra={"f": {1}}), kind=InputError)
-    assert message == "extra must be writable as JSON: set is none of its types"
+    assert message == "extra must be writable as JSON: JSON has no set"
     facts = said(linear(extra={"a": np.float64(0.5), "b": np.arange(2)}))[1]
     assert facts["extra"] == {"a": 0.5, "b": [0, 1]}
     message = refusal(write_model, io.BytesIO(), [linear()], kind=InputError)

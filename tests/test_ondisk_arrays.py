@@ -311,7 +311,7 @@ TABLE = "blocks must be lists of rows, cells and four checksums"
 
 
 def test_a_header_is_what_it_says():
-    header = ondisk_format._checked(FACTS)
+    header = ondisk_format._check_header(FACTS)
     assert header._asdict() == FACTS
     assert header.shapes == {
         "values": (np.float32, 2),
@@ -321,9 +321,9 @@ def test_a_header_is_what_it_says():
     }
     assert sealed.unseal("nesvm-jit matrix", 1, header.text())["blocks"] == FACTS["blocks"]
     for change in ({"n_cols": 0}, {"n_cols": 2**32 - 1}, {"first_index": 1}, {"dtype": "float64"}):
-        assert ondisk_format._checked({**FACTS, **change})._asdict() == {**FACTS, **change}
+        assert ondisk_format._check_header({**FACTS, **change})._asdict() == {**FACTS, **change}
     empty = {"blocks": [[3, 0, 1, 2, 3, 4]], "n_cells": 0}
-    assert ondisk_format._checked({**FACTS, **empty}).n_cells == 0
+    assert ondisk_format._check_header({**FACTS, **empty}).n_cells == 0
 
 
 @pytest.mark.parametrize(
@@ -356,13 +356,13 @@ def test_a_header_is_what_it_says():
     ],
 )  # fmt: skip
 def test_a_header_that_cannot_be_is_told_word_for_word(change, message):
-    assert refusal(ValueError, ondisk_format._checked, {**FACTS, **change}) == message
+    assert refusal(ValueError, ondisk_format._check_header, {**FACTS, **change}) == message
 
 
 @pytest.mark.parametrize("name", FACTS)
 def test_a_header_needs_all_its_facts(name):
     facts = {k: v for k, v in FACTS.items() if k != name}
-    assert refusal(ValueError, ondisk_format._checked, facts) == f"{name} is missing"
+    assert refusal(ValueError, ondisk_format._check_header, facts) == f"{name} is missing"
 
 
 def test_a_header_that_cannot_be_read_is_told(tmp_path):

@@ -78,15 +78,15 @@ def test_packed_files_are_told_by_their_first_bytes(tmp_path, ending):
     packed = PACKS[ending].compress(b"abc")
     (tmp_path / "file").write_bytes(packed)
     assert text.is_packed(tmp_path / "file")
-    assert bytes(text.decompressed(packed)) == b"abc"
+    assert bytes(text.decompress(packed)) == b"abc"
     (tmp_path / "file").write_bytes(b"x" + packed)
     assert not text.is_packed(tmp_path / "file")
-    assert text.decompressed(b"x" + packed) == b"x" + packed
+    assert text.decompress(b"x" + packed) == b"x" + packed
 
 
 def test_text_is_not_taken_for_bytes():
     with pytest.raises(TypeError, match=r"^a file object must be opened in binary mode$"):
-        text.decompressed("1 1:2")
+        text.decompress("1 1:2")
 
 
 @pytest.mark.parametrize("ending", PACKS)

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import FormatError
 from ..files.sealed import seal, unseal
-from ..files.text import decompressed, display_name, writing
+from ..files.text import decompress, display_name, writing
 
 FORMAT, VERSION = "nesvm-jit checkpoint", 2
 START = 200  # bytes at the beginning that tell what it is
@@ -36,7 +36,7 @@ def read_snapshot(path: Any) -> dict[str, Any]:
     """What was written; tuples are lists."""
     data = _bytes_of(path, -1)
     try:
-        return _read(decompressed(data))
+        return _read(decompress(data))
     except (ValueError, KeyError, TypeError, IndexError, AttributeError) as e:
         raise FormatError(f"{display_name(path)}: a checkpoint is required: {e}") from None
 

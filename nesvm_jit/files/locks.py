@@ -1,11 +1,11 @@
-"""Locks of files, which the system takes back when a process ends, however it does."""
+"""Locks of files. The system releases them when a process ends, even if it is killed."""
 
 import sys
 
 
 def try_lock(file: int) -> bool | None:
-    """Lock an open file: true if it is ours now, false if another process has it, None where there
-    are no locks, as on some network disks."""
+    """Lock an open file. Return True if this process holds the lock now, False if another one
+    does, and None where files cannot be locked, as on some network disks."""
     try:
         if sys.platform == "win32":
             import msvcrt

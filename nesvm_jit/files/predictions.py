@@ -1,4 +1,4 @@
-"""The lines of prediction files, as LIBSVM and LIBLINEAR print them: `%.17g`."""
+"""The lines of prediction files, with numbers as LIBSVM and LIBLINEAR print them (`%.17g`)."""
 
 from typing import Any
 
@@ -10,26 +10,26 @@ ROWS = 4096  # rows that are formatted at once
 
 
 def label_lines(labels: Any) -> bytes:
-    """One label per line; each distinct value is formatted once."""
+    """Format one label per line; each distinct value is formatted once."""
     bits, which = np.unique(
         np.asarray(labels, dtype=np.float64).view(np.int64), return_inverse=True
     )
     lines = np.array([b"%.17g\n" % v for v in bits.view(np.float64).tolist()], dtype=bytes)
-    return lines[which].tobytes().replace(b"\0", b"")  # the padding of an array of texts
+    return lines[which].tobytes().replace(b"\0", b"")  # arrays of texts are padded with \0
 
 
 def label_header(classes: Any) -> bytes:
-    """`labels l1 l2 …`, the first line of a file with probabilities."""
+    """Format `labels l1 l2 …`, the first line of a file with probabilities."""
     return b" ".join([b"labels", *(b"%.17g" % v for v in np.asarray(classes).tolist())]) + b"\n"
 
 
 def probability_lines(labels: Any, probabilities: Any) -> bytes:
-    """`label p1 p2 …`, in the order of the header."""
+    """Format lines `label p1 p2 …`, the probabilities in the order of the header."""
     return _lines(labels, probabilities, "probabilities")
 
 
 def score_lines(labels: Any, scores: Any) -> bytes:
-    """`label s1 s2 …`, one score per binary problem."""
+    """Format lines `label s1 s2 …`, with one score per binary problem."""
     return _lines(labels, scores, "scores")
 
 

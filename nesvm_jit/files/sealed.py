@@ -1,4 +1,4 @@
-"""Small files of facts: JSON that says of itself what it is and whether it is intact."""
+"""Small JSON files that name their own format and version and hold a checksum."""
 
 import json
 import zlib
@@ -7,13 +7,13 @@ from .text import replacing
 
 
 def seal(kind: str, version: int, facts: dict) -> bytes:
-    """The text of a file with these facts, and a checksum over them."""
+    """Return the text of a file that holds the facts and a checksum over them."""
     whole = {"format": kind, "version": version, **facts}
     return json.dumps({**whole, "crc32": _crc(whole)}).encode("ascii") + b"\n"
 
 
 def unseal(kind: str, version: int, data: bytes) -> dict:
-    """The facts of such a text; a ValueError says why there are none."""
+    """Return the facts in a sealed text; raise ValueError with the reason if it is not intact."""
     facts = parse(data)
     if facts.get("format") != kind:
         raise ValueError(f"format must be {kind!r}, got {facts.get('format')!r:.40}")
@@ -25,7 +25,7 @@ def unseal(kind: str, version: int, data: bytes) -> dict:
 
 
 def parse(data: bytes) -> dict:
-    """The object in a JSON text, whatever it is about."""
+    """Return the object in a JSON text; raise ValueError if there is none."""
     try:
         facts = json.loads(data)
     except (ValueError, RecursionError):
@@ -36,7 +36,7 @@ def parse(data: bytes) -> dict:
 
 
 def write_sealed(path: str, data: bytes) -> None:
-    """Put such a file in its place, whole, where one process writes at a time."""
+    """Write a sealed file or leave the old one; only one process may write it at a time."""
     with replacing(path, path + ".new") as f:
         f.write(data)
 

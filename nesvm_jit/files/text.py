@@ -1,4 +1,5 @@
-"""Text to read or write: compression, standard streams, and writing that is all or nothing."""
+"""Open files for reading and writing: compression, standard streams, and replacement of a file
+only when the new one is complete."""
 
 import bz2
 import contextlib
@@ -16,14 +17,16 @@ from typing import IO, Any
 from ..errors import FormatError, InputError, NesvmError
 from .locks import try_lock
 
-# How packed files begin, and what unpacks them.
+# The first bytes of packed files, and the module that unpacks them.
 PACKERS = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\x00": lzma}
-MOST_OF_NAME = 60  # letters of a file's name in that of its temporary: both have 255 bytes at most
+# Letters of a file's name that the name of its temporary file takes over; both names may have at
+# most 255 bytes.
+MOST_OF_NAME = 60
 _ENDING = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
 
 
 def display_name(path: Any) -> str:
-    """How messages call `path`, in one line."""
+    """Return the name of `path` for messages, in one line."""
     if hasattr(path, "read") or hasattr(path, "write"):
         name = str(getattr(path, "name", "<file object>"))
     else:
@@ -35,14 +38,14 @@ def display_name(path: Any) -> str:
 
 
 def is_packed(path: Any) -> bool:
-    """Whether a file starts like a gzip, bzip2 or xz file."""
+    """Return True if a file starts like a gzip, bzip2 or xz file."""
     with open(path, "rb") as f:
         start = f.read(max(map(len, PACKERS)))
     return any(start.startswith(magic) for magic in PACKERS)
 
 
-def decompressed(data: Any) -> Any:
-    """`data` as it is, or what it holds if it starts like a gzip, bzip2 or xz file."""
+def decompress(data: Any) -> Any:
+    """Unpack `data` if it starts like a gzip, bzip2 or xz file, else return it as it is."""
     if isinstance(data, str):
         raise TypeError("a file object must be opened in binary mode")
     start = bytes(data[:6])
@@ -58,7 +61,7 @@ def decompressed(data: Any) -> Any:
 
 @contextlib.contextmanager
 def readable(name: str) -> Iterator[None]:
-    """Whatever keeps a file from being read is a FormatError with its name."""
+    """Turn every error that reading a file raises into a FormatError with the file's name."""
     try:
         yield
     except OSError as e:
@@ -68,26 +71,26 @@ def readable(name: str) -> Iterator[None]:
 
 
 def read_bytes(path: Any, name: str) -> Any:
-    """All bytes of a file, `-` for standard input, or an open file, unpacked; a regular file is
-    mapped, not copied."""
+    """Return all bytes of a named file, of standard input (`-`) or of an open file, unpacked. A
+    regular file is mapped, not copied."""
     with readable(name):
         if hasattr(path, "read"):
-            return decompressed(path.read())
+            return decompress(path.read())
         if path == "-":
-            return decompressed(sys.stdin.buffer.read())
+            return decompress(sys.stdin.buffer.read())
         with open(path, "rb") as f:
             try:
                 data: Any = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
             except (OSError, ValueError):  # a pipe, a device, an empty file
                 data = f.read()
-        return decompressed(data)
+        return decompress(data)
 
 
 @contextlib.contextmanager
 def writing(path: Any) -> Iterator[IO[bytes]]:
-    """A binary file to write to; a named one appears whole, under its name, or not at all.
+    """Open a binary file to write to. A named file gets its name only when it is complete.
 
-    What exists and is no regular file (a pipe, a device) is written into, not replaced.
+    A pipe or a device that exists is written into, not replaced.
     """
     if hasattr(path, "write"):
         yield path
@@ -115,8 +118,8 @@ def writing(path: Any) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def replacing(target: str, temporary: str) -> Iterator[IO[bytes]]:
-    """A file that is written as `temporary` and takes the place of `target` at the end: after a
-    crash that is the old one or the new one, whole."""
+    """Open `temporary` to write to, and rename it to `target` at the end: after a crash, `target`
+    is the complete old file or the complete new one."""
     try:
         with open(temporary, "wb") as f:
             yield f
@@ -131,7 +134,8 @@ def replacing(target: str, temporary: str) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _replacing_named(target: str) -> Iterator[IO[bytes]]:
-    """`replacing`, packed as the name's ending says, with the permissions of the old file."""
+    """Do as `replacing`; pack the file as its name's ending says, and keep the permissions of the
+    old file."""
     opener = next((m for ending, m in _ENDING.items() if target.endswith(ending)), None)
     mode = os.stat(target).st_mode & 0o777 if os.path.exists(target) else 0o666 & ~_umask()
     with _temporary_beside(target) as temporary, replacing(target, temporary) as raw:
@@ -145,8 +149,10 @@ def _replacing_named(target: str) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _temporary_beside(target: str) -> Iterator[str]:
-    """The name of a new file beside `target`, locked as long as it is written to; those that no
-    process has locked, since it was killed, are removed."""
+    """Make a new file beside `target` and yield its name; the file is locked while it is written.
+
+    Temporary files without a lock are those of killed processes, and are removed.
+    """
     folder, name = os.path.split(target)
     prefix = f".{name[:MOST_OF_NAME]}."
     _remove_abandoned(folder, prefix)
@@ -167,7 +173,7 @@ def _temporary_beside(target: str) -> Iterator[str]:
 
 
 def _remove_abandoned(folder: str, prefix: str) -> None:
-    """Remove the files of processes that were killed while they wrote."""
+    """Remove the temporary files of processes that were killed while they wrote."""
     if sys.platform == "win32":
         return
     names = re.compile(re.escape(prefix) + r"[a-z0-9_]{8}\.part")  # as mkstemp makes them

@@ -1,4 +1,4 @@
-"""Training and test files as the command line takes them."""
+"""Read the training files of the command line: text or on-disk matrices."""
 
 from typing import Any
 
@@ -11,15 +11,18 @@ from .libsvm.reader import read_checked, read_libsvm
 from .ondisk.matrix import is_matrix, open_matrix
 from .text import display_name
 
-# The share of the memory that rows may take; a larger on-disk matrix stays on disk.
+# Share of the computer's memory that rows may take; a larger on-disk matrix is read block by block.
 IN_MEMORY = 0.4
 
 
 def read_training(
     path: Any, kernel: str, n_features: int | None, float32: bool, stream: bool = False
 ) -> tuple[Any, np.ndarray | None]:
-    """The rows and labels of a training file; of a precomputed kernel, the square matrix. An
-    on-disk matrix that is to be streamed, or is too large for the memory, stays where it is."""
+    """Read the rows and labels of a training file; of a precomputed kernel, the square matrix.
+
+    An on-disk matrix that is to be streamed, or that is too large for the memory, is returned
+    unread, and None for its labels.
+    """
     if is_matrix(path):
         return _read_matrix(path, kernel, n_features, float32, stream)
     if stream:
@@ -63,7 +66,7 @@ def _read_matrix(
 
 
 def kernel_columns(X: Any, path: Any) -> np.ndarray:
-    """Columns 1, 2, ... of a precomputed file, whose column 0 is the row's own number."""
+    """Return columns 1, 2, … of a precomputed file; its column 0 is the row's own number."""
     starts = X.indptr[:-1]
     if (np.diff(X.indptr) == 0).any() or (X.indices[starts] != 0).any():
         raise FormatError(f"{display_name(path)}: a precomputed kernel needs 0:serial in every row")

@@ -1,4 +1,4 @@
-"""What is wrong with LIBSVM text, in words."""
+"""Error messages about LIBSVM text: the line, what is required there and what was found."""
 
 import codecs
 
@@ -11,10 +11,12 @@ BYTE_ORDER_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def no_rows(name: str) -> FormatError:
+    """Return the error of a file without any row."""
     return FormatError(f"{name}: no rows; at least one line `label index:value ...` is required")
 
 
 def line_of(text: np.ndarray, pos: int, first_line: int) -> int:
+    """Return the number of the line that byte `pos` is in; `text` starts with `first_line`."""
     step = 1 << 24
     return first_line + sum(
         int(np.count_nonzero(text[at : min(at + step, pos)] == lt.NEWLINE))
@@ -23,7 +25,7 @@ def line_of(text: np.ndarray, pos: int, first_line: int) -> int:
 
 
 def token(text: np.ndarray, pos: int) -> str:
-    """The word at `pos`, made printable and cut to 40 characters, in quotes."""
+    """Return the word at `pos` in quotes, made printable and cut to 40 characters."""
     words = bytes(text[pos : pos + 200]).split(b"\n")[0].split()
     word = words[0] if words else b""
     shown = word.decode("ascii", "backslashreplace")
@@ -34,7 +36,7 @@ def token(text: np.ndarray, pos: int) -> str:
 def explain(
     text: np.ndarray, block: np.ndarray, base: int, highest: int, dtype: np.dtype, first_line: int
 ) -> str:
-    """`line: what is wrong with it`, of a block whose CODE says that something is."""
+    """Return `line: what is wrong` for a block whose CODE is that of an error."""
     pos, code = int(block[lt.WHERE]), int(block[lt.CODE])
     word = token(text, pos)
     index, _, value = word.strip("'").partition(":")

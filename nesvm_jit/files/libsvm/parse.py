@@ -1,4 +1,4 @@
-"""The lines of LIBSVM text into rows: cut into blocks, counted, then parsed in parallel."""
+"""Parse LIBSVM text: cut it into blocks, count their rows and cells, parse them in parallel."""
 
 from typing import Any, NamedTuple
 
@@ -12,13 +12,13 @@ from ...matrix.matrix import CsrArrays
 from ..text import display_name
 from .explain import explain, line_of, token
 
-BLOCK_BYTES = 1 << 18  # of text that one thread parses at a time: half a millisecond
-LINE_BYTES = 1 << 14  # of text in which the end of a line is looked for at a time
-HARD_PER_BLOCK = 64  # numbers left to Python for which a block has memory at first
+BLOCK_BYTES = 1 << 18  # bytes of text that one thread parses at a time, in half a millisecond
+LINE_BYTES = 1 << 14  # bytes of text that are searched for a line end at a time
+HARD_PER_BLOCK = 64  # numbers of a block that can be left to Python before memory is enlarged
 
 
 class Form(NamedTuple):
-    """What the lines of a file may hold, and what messages call the file."""
+    """What the lines of a file may hold, and the name of the file in messages."""
 
     name: str
     base: int  # the index of the first column, 0 or 1
@@ -31,7 +31,7 @@ class Form(NamedTuple):
 
 
 def form_of(path: Any, n_features: int | None, dtype: Any, zero_based: bool) -> Form:
-    """The arguments that all readers share, checked."""
+    """Check the arguments that all readers share."""
     dtype = as_precision(dtype)
     boolean("zero_based", zero_based)
     base = 0 if zero_based else 1
@@ -42,9 +42,10 @@ def form_of(path: Any, n_features: int | None, dtype: Any, zero_based: bool) -> 
 
 @interpreted_first
 def parse_lines(text: np.ndarray, form: Form, first_line: int = 1) -> tuple[CsrArrays, np.ndarray]:
-    """Rows and labels of whole lines, perhaps none; `text` starts with line `first_line` of its
-    file. Columns ascend and are inside, numbers are finite, indices are unsigned: what
-    `as_matrix` would look for holds already.
+    """Parse whole lines into rows and labels, of which there may be none.
+
+    `text` starts with line `first_line` of its file. The rows need no check by `as_matrix`: their
+    columns ascend and are in range, their values are finite and their indices unsigned.
     """
     blocks, cells, hard_per_block = _parse_blocks(text, form, first_line)
     if blocks[:, lt.N_HARD].any():
@@ -66,7 +67,8 @@ def parse_lines(text: np.ndarray, form: Form, first_line: int = 1) -> tuple[CsrA
 def _parse_blocks(
     text: np.ndarray, form: Form, first_line: int
 ) -> tuple[np.ndarray, lt.Cells, int]:
-    """The table of blocks, their cells, and the memory of each block for hard numbers."""
+    """Return the table of blocks, their cells, and how many hard numbers each block has memory
+    for."""
     counted = _cut_blocks(text)
     lt._count(text, counted)
     n_rows, n_cells = (int(counted[:, c].sum()) for c in (lt.ROWS, lt.CELLS))
@@ -96,16 +98,16 @@ def _parse_blocks(
 
 
 def _cut_blocks(text: np.ndarray) -> np.ndarray:
-    """The table of blocks: about BLOCK_BYTES each, cut after line ends."""
+    """Cut the text after line ends into blocks of about BLOCK_BYTES; return their table."""
     size = len(text)
     view = text.data
     cuts = [0]
     while cuts[-1] < size:
         at = cuts[-1] + BLOCK_BYTES
         while at < size:
-            found = bytes(view[at : at + LINE_BYTES]).find(b"\n")
-            if found >= 0:
-                at += found + 1
+            line_end = bytes(view[at : at + LINE_BYTES]).find(b"\n")
+            if line_end >= 0:
+                at += line_end + 1
                 break
             at += LINE_BYTES
         cuts.append(min(at, size))
@@ -123,7 +125,7 @@ def _convert_hard(
     cells: lt.Cells,
     first_line: int,
 ) -> None:
-    """Let Python convert the numbers that the compiled parser was not sure of."""
+    """Convert in Python the numbers that the compiled parser could not round for certain."""
     for b in np.flatnonzero(blocks[:, lt.N_HARD]):
         for slot, start, stop in cells.hard[b * per_block : b * per_block + blocks[b, lt.N_HARD]]:
             value = float(bytes(text[start:stop]))
@@ -135,7 +137,7 @@ def _convert_hard(
 
 
 def _close_up(blocks: np.ndarray, cells: lt.Cells) -> lt.Cells:
-    """The cells without the gaps that comments and `qid:` left between blocks."""
+    """Close the gaps between blocks, which comments and `qid:` leave; return the cells."""
     row = cell = 0
     for block in blocks:
         n, m = block[lt.ROWS], block[lt.CELLS]

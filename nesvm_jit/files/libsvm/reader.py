@@ -1,4 +1,4 @@
-"""LIBSVM / SVM-light text: the reader of whole files, and of a range of bytes."""
+"""Read LIBSVM (SVM-light) text: whole files, or the lines in a range of bytes."""
 
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,7 +13,7 @@ from .parse import Form, form_of, parse_lines
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-PIECE_BYTES = 1 << 20  # read at a time where lines are counted
+PIECE_BYTES = 1 << 20  # bytes that are read at a time where lines are counted
 
 
 def read_libsvm(
@@ -35,7 +35,7 @@ def read_libsvm(
 
 
 def read_checked(path: Any, n_features: int | None, dtype: Any) -> tuple[Csr, np.ndarray]:
-    """The same rows as kernels read them, without scipy: what is parsed is checked."""
+    """Read the rows of `read_libsvm` as a `Csr`, which kernels take; this needs no scipy."""
     rows, labels = _read(path, form_of(path, n_features, dtype, zero_based=False))
     return trust_csr(*rows), labels
 
@@ -51,7 +51,7 @@ def _read(path: Any, form: Form) -> tuple[CsrArrays, np.ndarray]:
 def parse_range(
     path: Any, start: int, stop: int, n_features: int | None = None, dtype: Any = np.float64
 ) -> "tuple[csr_matrix, np.ndarray]":
-    """The rows of the lines that begin at bytes start to stop of a plain file, perhaps none."""
+    """Read the rows of the lines that begin in bytes start..stop of a plain file, if any do."""
     form = form_of(path, n_features, dtype, zero_based=False)
     with readable(form.name), open(path, "rb") as f:
         begin, end = _line_start(f, start), _line_start(f, stop)
@@ -59,7 +59,7 @@ def parse_range(
         text = np.frombuffer(f.read(end - begin), dtype=np.uint8)
         try:
             rows, labels = parse_lines(text, form)
-        except FormatError:  # now it is worth the time to count the lines before
+        except FormatError:  # the message needs the line number: count the lines before `begin`
             f.seek(0)
             pieces = iter(lambda: f.read(min(PIECE_BYTES, begin - f.tell())), b"")
             first = 1 + sum(piece.count(b"\n") for piece in pieces)
@@ -68,7 +68,7 @@ def parse_range(
 
 
 def _line_start(f: BinaryIO, at: int) -> int:
-    """The first byte of a line, at this one or after it."""
+    """Return the first position from `at` on at which a line begins."""
     if at == 0:
         return 0
     f.seek(at - 1)
@@ -77,7 +77,7 @@ def _line_start(f: BinaryIO, at: int) -> int:
 
 
 def scipy_rows(rows: CsrArrays) -> "csr_matrix":
-    """Parsed rows as a scipy matrix of the same arrays."""
+    """Make a scipy matrix that shares the arrays of the parsed rows."""
     from scipy.sparse import csr_matrix
 
     X = csr_matrix((len(rows.indptr) - 1, rows.n_cols), dtype=rows.data.dtype)

@@ -1,4 +1,4 @@
-"""LIBSVM text of any length in bounded memory: whole lines, about a block at a time."""
+"""Read LIBSVM text of any length block by block, in bounded memory."""
 
 import contextlib
 import io
@@ -21,12 +21,13 @@ from .reader import scipy_rows
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-READ_BYTES = 1 << 18  # asked of a file at a time
-BLOCK_BYTES = 32 << 20  # of text that are parsed at a time
+READ_BYTES = 1 << 18  # bytes that are read from a file at a time
+BLOCK_BYTES = 32 << 20  # bytes of text that are parsed at a time
 
 
 class Place(NamedTuple):
-    """Where reading goes on: bytes of text before it, number of the line, rows before it."""
+    """A position between two lines: the bytes before it, the number of the next line, and the
+    rows before it."""
 
     offset: int = 0
     line: int = 1
@@ -44,12 +45,12 @@ def libsvm_blocks(
     zero_based: bool = False,
     block_bytes: int = BLOCK_BYTES,
 ) -> "Iterator[tuple[csr_matrix, np.ndarray]]":
-    """The rows of `read_libsvm` as (matrix, labels), one pair per `block_bytes` or little more.
+    """Yield the rows of `read_libsvm` as (matrix, labels), a pair for every `block_bytes` of text.
 
-    Arguments, accepted text and errors, line numbers included, are those of `read_libsvm`; errors
-    of the file come with the block they are in. Without `n_features` every matrix is as wide as
-    its own highest index. Pipes and compressed files are never held whole; a block is never cut
-    within a line, however long.
+    Arguments, accepted text and errors with their line numbers are those of `read_libsvm`; an
+    error is raised when the block that it is in is read. Without `n_features` every matrix is as
+    wide as its own highest index. Pipes and compressed files are never held in memory as a whole.
+    A block ends at the first line end after `block_bytes`, however long that line is.
     """
     blocks = placed_blocks(path, n_features, dtype, zero_based, block_bytes)  # checks now
     return _scipy_blocks(blocks)
@@ -64,7 +65,7 @@ def _scipy_blocks(blocks: Blocks) -> "Iterator[tuple[csr_matrix, np.ndarray]]":
 def checked_blocks(
     path: Any, zero_based: bool, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[Csr, np.ndarray]]:
-    """`libsvm_blocks` in float64 as kernels read them: what was parsed needs no check."""
+    """Yield the rows of `libsvm_blocks` in float64 as (`Csr`, labels)."""
     blocks = placed_blocks(path, None, np.float64, zero_based, block_bytes)
     with contextlib.closing(blocks):
         for rows, labels, _ in blocks:
@@ -79,7 +80,7 @@ def placed_blocks(
     block_bytes: int,
     start: Place = START,
 ) -> Blocks:
-    """`libsvm_blocks` from `start` on: (rows, labels, the place after them)."""
+    """Yield the rows of `libsvm_blocks` from `start` on as (rows, labels, the place after them)."""
     form = form_of(path, n_features, dtype, zero_based)
     size = whole_number("block_bytes", block_bytes, 1)
     texts = _whole_lines(_pieces(path, form.name, min(size, READ_BYTES), start.offset), size)
@@ -103,8 +104,11 @@ def _parse_blocks(texts: Generator[bytearray, None, None], form: Form, place: Pl
 def _whole_lines(
     pieces: Generator[bytes, None, None], block_bytes: int
 ) -> Generator[bytearray, None, None]:
-    """The pieces put together and cut at the first line end that makes `block_bytes`: where the
-    cuts are depends on the text alone, so that reading on from one finds the others again."""
+    """Join the pieces and cut them at the first line end after every `block_bytes`.
+
+    The cuts depend on the text alone: a reader that starts at one of them makes the same later
+    ones.
+    """
     block, searched = bytearray(), block_bytes - 1
     with contextlib.closing(pieces):
         for piece in pieces:
@@ -123,11 +127,11 @@ def _whole_lines(
 
 
 def _pieces(path: Any, name: str, size: int, start: int) -> Generator[bytes, None, None]:
-    """The decompressed bytes of `path` from number `start` on, at most `size` at a time."""
+    """Yield the unpacked bytes of `path` from byte `start` on, at most `size` at a time."""
     with contextlib.ExitStack() as stack:
         with readable(name):
-            source = _opened(path, stack)
-            read = _unpacked(source, stack, start)
+            source = _open_source(path, stack)
+            read = _choose_reader(source, stack, start)
         while True:
             with readable(name):
                 piece = read(size)
@@ -136,8 +140,8 @@ def _pieces(path: Any, name: str, size: int, start: int) -> Generator[bytes, Non
             yield piece
 
 
-def _opened(path: Any, stack: contextlib.ExitStack) -> Any:
-    """A binary file; only one that is opened here is closed."""
+def _open_source(path: Any, stack: contextlib.ExitStack) -> Any:
+    """Return a binary file; the stack closes it only if it was opened here."""
     if hasattr(path, "read"):
         return path
     if path == "-":
@@ -145,23 +149,24 @@ def _opened(path: Any, stack: contextlib.ExitStack) -> Any:
     return stack.enter_context(open(path, "rb", buffering=0))
 
 
-def _unpacked(source: Any, stack: contextlib.ExitStack, start: int) -> Callable[[int], bytes]:
-    """The reading function of what `source` holds, plain or packed, told by its first bytes."""
+def _choose_reader(source: Any, stack: contextlib.ExitStack, start: int) -> Callable[[int], bytes]:
+    """Return a function that reads `source` from byte `start` on, and unpacks it if its first
+    bytes are those of a packed file."""
     joined = _Joined(source)
     for magic, module in PACKERS.items():
         if joined.start.startswith(magic):
             buffered = stack.enter_context(io.BufferedReader(joined, READ_BYTES))
             packed = stack.enter_context(module.open(buffered))
             read = partial(_unpack, packed, kind=module.__name__)
-            _drop(read, start)
+            _skip(read, start)
             return read
     if start:
-        joined.go_to(start)
+        joined.seek_to(start)
     return joined.take
 
 
-def _drop(read: Callable[[int], bytes], size: int) -> None:
-    """Read `size` bytes and forget them."""
+def _skip(read: Callable[[int], bytes], size: int) -> None:
+    """Read `size` bytes without keeping them."""
     while size:
         piece = read(min(size, READ_BYTES))
         if not piece:
@@ -179,21 +184,22 @@ def _unpack(packed: Any, size: int, kind: str) -> bytes:
 
 
 class _Joined(io.RawIOBase):
-    """The first bytes of a file, read to look at them, and the rest of it."""
+    """A file whose first bytes have been read already; it gives them again before the rest."""
 
     def __init__(self, source: Any):
-        # Not read1 as a rule: of a non-blocking file it may say b"" before the end. A terminal
-        # has to be asked once, or two ^D would be needed.
+        # read1 of a non-blocking file may return b"" before the end, so `read` is used. Terminals
+        # are the exception: with `read`, Ctrl-D would have to be pressed twice.
         self.source = source
         interactive = getattr(source, "isatty", bool)() and hasattr(source, "read1")
-        self.more = source.read1 if interactive else source.read
+        self.read_source = source.read1 if interactive else source.read
         self.start = b""
         longest = max(map(len, PACKERS))
-        while len(self.start) < longest and (piece := self.fresh(longest - len(self.start))):
+        while len(self.start) < longest and (piece := self.read_new(longest - len(self.start))):
             self.start += piece
 
-    def fresh(self, size: int) -> bytes:
-        piece = self.more(size)
+    def read_new(self, size: int) -> bytes:
+        """Read bytes that have not been read before."""
+        piece = self.read_source(size)
         if isinstance(piece, str):
             raise TypeError("a file object must be opened in binary mode")
         if piece is None:
@@ -201,13 +207,13 @@ class _Joined(io.RawIOBase):
         return bytes(piece)
 
     def take(self, size: int) -> bytes:
-        """At most `size` bytes, none only at the end."""
+        """Return at most `size` bytes; none mean the end."""
         if not self.start:
-            return self.fresh(size)
+            return self.read_new(size)
         piece, self.start = self.start[:size], self.start[size:]
         return piece
 
-    def go_to(self, offset: int) -> None:
+    def seek_to(self, offset: int) -> None:
         self.source.seek(offset)
         self.start = b""
 

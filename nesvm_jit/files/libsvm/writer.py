@@ -1,4 +1,4 @@
-"""LIBSVM / SVM-light text: the writer."""
+"""Write LIBSVM (SVM-light) text."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -35,7 +35,7 @@ def write_libsvm(path: Any, X: Any, y: Any, zero_based: bool = False) -> None:
 
 
 def _cells_of(X: Matrix, i: int) -> Iterator[tuple[int, float]]:
-    """(column, value) of the entries of row i that are written."""
+    """Yield (column, value) of every entry of row i that is written."""
     if isinstance(X, Csr):
         stored = slice(X.indptr[i], X.indptr[i + 1])
         return zip(X.indices[stored].tolist(), X.data[stored].tolist(), strict=True)
@@ -44,6 +44,6 @@ def _cells_of(X: Matrix, i: int) -> Iterator[tuple[int, float]]:
 
 
 def _shortest(value: float) -> str:
-    """The shortest decimal text of the same float64, whole numbers without `.0`."""
+    """Return the shortest decimal text of a float64; whole numbers have no `.0`."""
     text = repr(float(value))
     return text[:-2] if text.endswith(".0") else text

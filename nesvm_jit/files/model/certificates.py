@@ -1,4 +1,4 @@
-"""Certificates in model files: a file says what it likes; what is no certificate is refused."""
+"""Check the certificates in model files, which may hold anything."""
 
 import math
 import sys
@@ -9,7 +9,7 @@ from ...settings import STATUSES
 
 
 def require_certificates(problems: Any) -> None:
-    """A list with the certificate of every sub-problem."""
+    """Raise FormatError unless `problems` is a list with a certificate of every sub-problem."""
     listed = isinstance(problems, list) and problems
     for p in problems if listed else [None]:
         for key, fits in _CERTIFICATE.items():

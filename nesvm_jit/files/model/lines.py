@@ -1,4 +1,4 @@
-"""The lines of model files: a header of keys and values, and a last line of JSON."""
+"""Parse the lines of model files: a header of keys and values, and a last line of JSON."""
 
 import io
 import json
@@ -17,15 +17,15 @@ IN_NUMBERS = b"+-.0123456789eE"
 WHOLE = re.compile(rb"[+-]?[0-9]{1,18}")
 
 
-def shown(text: bytes) -> str:
-    """The first word, printable and cut to 40 characters, in quotes."""
+def quote_word(text: bytes) -> str:
+    """Return the first word in quotes, made printable and cut to 40 characters."""
     word = (text[:200].split() or [b""])[0].decode("ascii", "backslashreplace")
     word = "".join(ch if ch.isprintable() else f"\\x{ord(ch):02x}" for ch in word)
     return f"'{word[:40]}…'" if len(word) > 40 else f"'{word}'"
 
 
 class Lines:
-    """The lines of a file, counted, and the error that names one of them."""
+    """The lines of a file with their numbers, and errors that name the line."""
 
     def __init__(self, data: bytes, name: str):
         self.data, self.name, self.number = data, name, 0
@@ -40,7 +40,7 @@ class Lines:
         self.number += n_lines
 
     def next(self) -> bytes:
-        """The next line with its end; nothing after the last."""
+        """Return the next line with its newline; after the last line, nothing."""
         line = self._file.readline()
         self.number += bool(line)
         return line
@@ -50,7 +50,7 @@ class Lines:
 
 
 class Header:
-    """`key value …` lines up to the line of a section, and their values by kind."""
+    """The `key value …` lines up to the line of a section, and checked values of their keys."""
 
     def __init__(self, lines: Lines, line: bytes, keys: tuple, sections: tuple):
         self.lines = lines
@@ -60,14 +60,16 @@ class Header:
             key = parts[0].decode("latin-1") if parts and len(parts[0]) < 40 else ""
             if key in sections:
                 if len(parts) > 1:
-                    raise lines.error(f"nothing is required after '{key}', got {shown(parts[1])}")
+                    raise lines.error(
+                        f"nothing is required after '{key}', got {quote_word(parts[1])}"
+                    )
                 if not line.endswith(b"\n"):
                     raise lines.error(f"lines are required after '{key}', the file ends")
                 self.section, self.end = key, lines.number
                 return
             if parts:
                 if key not in keys:
-                    raise lines.error(f"one of {', '.join(keys)} required, got {shown(line)}")
+                    raise lines.error(f"one of {', '.join(keys)} required, got {quote_word(line)}")
                 if key in self._rest:
                     raise lines.error(f"'{key}' is required once, got it again")
                 self._rest[key] = lines.number, parts[1] if len(parts) > 1 else b""
@@ -94,7 +96,7 @@ class Header:
         word = self.words(key, 1)[0]
         name = word.decode("latin-1")
         if name not in choices:
-            raise self.error(key, f"one of {', '.join(choices)}, got {shown(word)}")
+            raise self.error(key, f"one of {', '.join(choices)}, got {quote_word(word)}")
         return name
 
     def wholes(self, key: str, count: int, low: int, high: int) -> list[int]:
@@ -103,7 +105,7 @@ class Header:
             value = int(word) if WHOLE.fullmatch(word) else None
             if value is None or not low <= value <= high:
                 limits = f"from {low} to {high}"
-                raise self.error(key, f"a whole number {limits}, got {shown(word)}")
+                raise self.error(key, f"a whole number {limits}, got {quote_word(word)}")
             wholes.append(value)
         return wholes
 
@@ -114,7 +116,7 @@ class Header:
         words = self.words(key, count)
         for word in words:
             if not is_number(word):
-                raise self.error(key, f"a finite number, got {shown(word)}")
+                raise self.error(key, f"a finite number, got {quote_word(word)}")
         return np.array([float(word) for word in words])
 
     def number(self, key: str) -> float:
@@ -137,7 +139,7 @@ class Header:
 
 
 def is_number(word: bytes) -> bool:
-    """Whether a word is a finite decimal number."""
+    """Return True if a word is a finite decimal number."""
     try:
         return not word.translate(None, IN_NUMBERS) and math.isfinite(float(word))
     except ValueError:
@@ -147,16 +149,19 @@ def is_number(word: bytes) -> bool:
 # ---------------------------------------------------------------- the last line
 
 
-def closing(lines: Lines, required: bool = False) -> dict[str, Any] | None:
-    """The object of the line `nesvm_jit {JSON}` that may end a file; nothing else may."""
+def read_closing(lines: Lines, required: bool = False) -> dict[str, Any] | None:
+    """Return the object of a last line `nesvm_jit {JSON}`, or None if the file ends without one.
+
+    Any other line is an error.
+    """
     facts = None
     while line := lines.next():
         if not line.strip():
             continue
         if facts is not None:
-            raise lines.error(f"the end of the file is required, got {shown(line)}")
+            raise lines.error(f"the end of the file is required, got {quote_word(line)}")
         if not line.startswith(CLOSING):
-            raise lines.error(f"the end or 'nesvm_jit' required, got {shown(line)}")
+            raise lines.error(f"the end or 'nesvm_jit' required, got {quote_word(line)}")
         facts = _facts(lines, line[len(CLOSING) :])
     if facts is None and required:
         raise lines.error("a last line 'nesvm_jit {...}' is required, the file ends before it")
@@ -165,11 +170,11 @@ def closing(lines: Lines, required: bool = False) -> dict[str, Any] | None:
 
 def _facts(lines: Lines, text: bytes) -> dict[str, Any]:
     try:
-        facts = json.loads(text.decode("utf-8"), object_pairs_hook=_once)
+        facts = json.loads(text.decode("utf-8"), object_pairs_hook=_refuse_repeated_keys)
         if not isinstance(facts, dict):
             raise ValueError
     except (ValueError, RecursionError):
-        raise lines.error(f"a JSON object is required, got {shown(text)}") from None
+        raise lines.error(f"a JSON object is required, got {quote_word(text)}") from None
     version = facts.get("version")
     if version != 1 or type(version) is not int:
         raise lines.error(f"version 1 is required, got {version!r:.40}")
@@ -178,8 +183,8 @@ def _facts(lines: Lines, text: bytes) -> dict[str, Any]:
     return facts
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    facts = dict(pairs)
+    if len(facts) < len(pairs):
         raise ValueError
-    return found
+    return facts

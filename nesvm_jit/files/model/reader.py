@@ -1,7 +1,7 @@
-"""Reading model files of the three formats that `model_text` describes.
+"""Read model files of the three formats that `files/model/text.py` describes.
 
-Nothing in a file is executed and no size in it is believed. Whatever is wrong is a FormatError
-of one line, ``file:line: what``.
+Nothing in a file is executed, and no memory is allocated for a size that the file states but
+cannot hold. Every fault is a FormatError of one line, ``file:line: what``.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import FormatError, InputError
 from ...settings import MODELS, MULTICLASS
 from ..text import display_name, read_bytes
-from .lines import Header, Lines, closing, shown
+from .lines import Header, Lines, quote_word, read_closing
 from .record import (
     HIGHEST_INDEX,
     KERNELS,
@@ -22,7 +22,7 @@ from .record import (
 )
 from .rows import Cells, number_rows, vector_rows
 
-# LIBLINEAR's classifiers by name: the nearest of our models, and whether it is logistic.
+# LIBLINEAR's classifiers by name: the nearest of our models, and True for logistic regression.
 SOLVER_TYPES = {
     "L2R_LR": ("csvm", True),
     "L2R_L2LOSS_SVC_DUAL": ("lssvm", False),
@@ -40,7 +40,9 @@ KERNEL_TYPES = {
     "sigmoid": "sigmoid",
     "precomputed": "precomputed",
 }
-LARGEST_TABLE = 1 << 28  # coefficients: LIBSVM's k−1 per vector become k(k−1)/2
+# Coefficients of one model that are read at most: each vector has k−1 in LIBSVM's files and
+# k(k−1)/2 in ours.
+LARGEST_TABLE = 1 << 28
 _LIBLINEAR = ("solver_type", "nr_class", "label", "nr_feature", "bias", "rho")
 _LIBSVM = (
     *("svm_type", "kernel_type", "degree", "gamma", "coef0", "nr_class", "total_sv", "rho"),
@@ -56,7 +58,7 @@ def read_model(path: Any) -> ModelRecord:
     """Read a model file of LIBLINEAR, LIBSVM or nesvm_jit, recognised by its content.
 
     `path` is a file name, `-` for standard input, or an open binary file; gzip, bzip2 and xz
-    are recognised too. Raises FormatError for anything that is not a classification model.
+    are recognised too. A file that is not a classification model raises FormatError.
     """
     name = display_name(path)
     try:
@@ -79,7 +81,7 @@ def _record(lines: Lines) -> ModelRecord:
     if first == b"nesvm_jit":
         return _read_own(lines, Header(lines, line, _OWN, ("w", "SV")))
     start = "solver_type (LIBLINEAR), svm_type (LIBSVM) or nesvm_jit"
-    raise lines.error(f"a model that starts with {start} is required, got {shown(line)}", 1)
+    raise lines.error(f"a model that starts with {start} is required, got {quote_word(line)}", 1)
 
 
 # ---------------------------------------------------------------- the three formats
@@ -95,7 +97,7 @@ def _read_liblinear(lines: Lines, header: Header) -> ModelRecord:
     n_rows = n_features + (bias_feature >= 0)
     n_columns = k if k > 2 or solver == "MCSVM_CS" else 1
     table = number_rows(lines, n_rows, n_columns)
-    facts = closing(lines)
+    facts = read_closing(lines)
     with np.errstate(over="ignore"):
         if k == 2 and n_columns == 2:
             table = table[:, :1] - table[:, 1:]
@@ -104,7 +106,7 @@ def _read_liblinear(lines: Lines, header: Header) -> ModelRecord:
     fields: dict[str, Any] = {"model": model, "multiclass": "ovr"}
     if facts is None:
         fields["extra"] = {"solver_type": solver}
-        if bias_feature >= 0:  # the bias is the weight of a feature of this value, and penalised
+        if bias_feature >= 0:  # the bias is the penalised weight of a feature of this value
             fields["extra"]["bias_feature"] = bias_feature
         if logistic:  # P(first class) = 1 / (1 + exp(−f))
             fields["probability"] = -np.ones(m), np.zeros(m)
@@ -120,25 +122,25 @@ def _read_libsvm(lines: Lines, header: Header) -> ModelRecord:
     classes = header.labels(whole=True)
     k = len(classes)
     m = n_problems(k, "ovo")
-    said: dict[str, Any] = {"kernel": kernel, "probability": header.probability(m)}
+    header_fields: dict[str, Any] = {"kernel": kernel, "probability": header.probability(m)}
     if kernel == "poly":
-        said["degree"] = header.whole("degree", 0, LARGEST_INT)
+        header_fields["degree"] = header.whole("degree", 0, LARGEST_INT)
     if kernel in ("poly", "rbf", "sigmoid"):
-        said["gamma"] = header.number("gamma")
+        header_fields["gamma"] = header.number("gamma")
     if kernel in ("poly", "sigmoid"):
-        said["coef0"] = header.number("coef0")
+        header_fields["coef0"] = header.number("coef0")
     bias = -header.numbers("rho", m)
     n = header.whole("total_sv", 0, LARGEST_INT)
     counts = header.wholes("nr_sv", k, 0, LARGEST_INT)
     if sum(counts) != n:
         raise header.error("nr_sv", f"{n} in all, as total_sv, got {sum(counts)}")
     packed, cells = vector_rows(lines, n, k - 1, kernel == "precomputed")
-    facts = closing(lines)
+    facts = read_closing(lines)
     fields: dict[str, Any] = {"multiclass": "ovo", "extra": {"svm_type": svm_type}}
     if facts is not None:
         fields |= _fields(lines, facts, m)
         _require_multiclass(lines, fields, k, "ovo")
-    fields |= said
+    fields |= header_fields
     n_features = fields.pop("n_features", None)
     fields |= _support(lines, cells, n_features, kernel)
     if n * m > LARGEST_TABLE:
@@ -152,7 +154,7 @@ def _read_libsvm(lines: Lines, header: Header) -> ModelRecord:
 
 def _read_own(lines: Lines, header: Header) -> ModelRecord:
     if header.words("nesvm_jit", 1) != [b"1"]:
-        raise header.error("nesvm_jit", f"1, got {shown(header.words('nesvm_jit', 1)[0])}")
+        raise header.error("nesvm_jit", f"1, got {quote_word(header.words('nesvm_jit', 1)[0])}")
     classes = header.labels(whole=False)
     kernel = header.choice("kernel", KERNELS)
     fields: dict[str, Any] = {
@@ -177,13 +179,13 @@ def _read_own(lines: Lines, header: Header) -> ModelRecord:
             fields["sv_class"] = np.array(wholes, dtype=np.int64)
         fields["coefs"], cells = vector_rows(lines, n, m, kernel == "precomputed")
         fields |= _support(lines, cells, n_features, kernel)
-    facts = closing(lines, required=True)
+    facts = read_closing(lines, required=True)
     assert facts is not None
     return ModelRecord(classes, extra=facts["extra"], **fields)
 
 
 def _support(lines: Lines, cells: Cells, n_features: int | None, kernel: str) -> dict[str, Any]:
-    """Support vectors, or their sample numbers, and how many features they have."""
+    """Return support vectors or their sample numbers, and the number of features."""
     from scipy.sparse import csr_matrix
 
     numbers = cells.values.astype(np.int64) if kernel == "precomputed" else cells.indices
@@ -204,7 +206,7 @@ def _support(lines: Lines, cells: Cells, n_features: int | None, kernel: str) ->
 
 
 def _fields(lines: Lines, facts: dict[str, Any], m: int) -> dict[str, Any]:
-    """The fields that the last line of a LIBLINEAR or LIBSVM file gives."""
+    """Return the fields in the last line of a LIBLINEAR or LIBSVM file, checked."""
     fields: dict[str, Any] = {"extra": facts["extra"]}
     for key, choices in (("model", MODELS), ("multiclass", MULTICLASS)):
         if facts.get(key) not in choices:

@@ -1,4 +1,4 @@
-"""What a model file holds, whatever its format: plain arrays and facts, checked once."""
+"""The contents of a model file of any format: plain arrays and facts, checked when it is made."""
 
 import math
 from dataclasses import dataclass, field
@@ -12,20 +12,21 @@ from ...settings import MODELS, MULTICLASS, one_of, whole_number
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
 
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # LIBSVM's; we train no sigmoid
-HIGHEST_INDEX = (1 << 32) - 2  # of a feature, as in the reader of data files
+KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")  # LIBSVM's; sigmoid is only read
+HIGHEST_INDEX = (1 << 32) - 2  # highest index of a feature, as in the reader of data files
 LARGEST_INT = 2**31 - 1
 
 
 def n_problems(n_classes: int, multiclass: str) -> int:
-    """Sub-problems: one for two classes, else one per pair or one per class."""
+    """Return the number of sub-problems: one for two classes, else one per pair or per class."""
     if n_classes == 2:
         return 1
     return n_classes * (n_classes - 1) // 2 if multiclass == "ovo" else n_classes
 
 
 def pairs_of_classes(n_classes: int) -> np.ndarray:
-    """Row i: the numbers of the pairs that class i is in, by ascending other class."""
+    """Return a table whose row i holds the numbers of the pairs with class i, in the order of
+    the other class."""
     k = n_classes
     number = np.zeros((k, k), dtype=np.int64)
     i, j = np.triu_indices(k, 1)
@@ -35,12 +36,13 @@ def pairs_of_classes(n_classes: int) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class ModelRecord:
-    """A trained classifier. Decisions are x·weights + bias or Σ coefs k(sv, x) + bias.
+    """A trained classifier. Its decisions are x·weights + bias or Σ coefs k(sv, x) + bias.
 
-    A positive decision of the pair (i, j) means class i, of two classes classes[0]. Linear
-    machines have `weights`, others `coefs` with `support`, or, for precomputed kernels, with
-    `support_index`, the numbers of the training samples from 0. `probability` is the pair of
-    arrays (A, B) in P(first class) = 1 / (1 + exp(A f + B)), one entry per sub-problem.
+    A positive decision of the pair (i, j) means class i; of only two classes it means classes[0].
+    Linear machines have `weights`, kernel machines have `coefs` and `support`. For a precomputed
+    kernel, `support_index` takes the place of `support`: the numbers of training samples from 0.
+    `probability` is the pair of arrays (A, B) in P(first class) = 1 / (1 + exp(A f + B)), with one
+    entry per sub-problem.
     """
 
     classes: np.ndarray

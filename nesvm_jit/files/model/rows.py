@@ -1,21 +1,24 @@
-"""The rows of model files: numbers, or numbers and then sparse cells.
+"""Read the rows of model files: numbers, or numbers and then sparse cells.
 
-No size in a file is believed before the bytes that are left allow it.
+Memory for a number of rows is allocated only if the rest of the file is long enough for them.
 """
 
 from typing import NamedTuple
 
 import numpy as np
 
-from .lines import IN_NUMBERS, WHOLE, Lines, is_number, shown
+from .lines import IN_NUMBERS, WHOLE, Lines, is_number, quote_word
 from .record import HIGHEST_INDEX, LARGEST_INT
 
-SMALL_BYTES = 1 << 16  # up to here, the line that is missing says more
-COMPILED_BYTES = 1 << 21  # from here on, loading compiled code costs less than it saves
+# Rows of at most so many bytes are read without looking at the length of the file: the error then
+# names the line that is missing.
+SMALL_BYTES = 1 << 16
+# From so many bytes on the compiled parser is used; below, loading it takes longer than it saves.
+COMPILED_BYTES = 1 << 21
 
 
 class Cells(NamedTuple):
-    """Sparse rows as they stand in a file: row i has cells indptr[i] to indptr[i+1]."""
+    """Sparse rows with indices as in the file: row i has cells indptr[i]..indptr[i+1]."""
 
     indptr: np.ndarray
     indices: np.ndarray
@@ -23,12 +26,12 @@ class Cells(NamedTuple):
 
 
 def number_rows(lines: Lines, count: int, width: int) -> np.ndarray:
-    """`count` lines of `width` numbers."""
+    """Read `count` lines of `width` numbers."""
     return _read(lines, count, width, "w")[0]
 
 
 def vector_rows(lines: Lines, count: int, width: int, serial: bool) -> tuple[np.ndarray, Cells]:
-    """`count` lines of `width` numbers and cells `index:value`, or one cell `0:serial`."""
+    """Read `count` lines of `width` numbers and cells `index:value`, or one cell `0:serial`."""
     first = lines.number + 1
     numbers, cells = _read(lines, count, width, "SV")
     per_row = np.diff(cells.indptr)
@@ -44,10 +47,12 @@ def _read(lines: Lines, count: int, width: int, section: str) -> tuple[np.ndarra
     if 2 * count * width > max(left, SMALL_BYTES):
         what = f"{count} lines of {width} number{'s' * (width != 1)}"
         raise lines.error(f"{what} required after '{section}', only {left} bytes are left")
-    room = lines.data.count(b":", lines.position) if section == "SV" else 0
+    most_cells = lines.data.count(b":", lines.position) if section == "SV" else 0
     numbers = np.empty((count, width))
     cells = Cells(
-        np.zeros(count + 1, dtype=np.int64), np.empty(room, dtype=np.int64), np.empty(room)
+        np.zeros(count + 1, dtype=np.int64),
+        np.empty(most_cells, dtype=np.int64),
+        np.empty(most_cells),
     )
     compiled = left >= COMPILED_BYTES
     row = 0
@@ -62,7 +67,8 @@ def _read(lines: Lines, count: int, width: int, section: str) -> tuple[np.ndarra
 
 
 def _read_plain(lines: Lines, row: int, numbers: np.ndarray, cells: Cells) -> int:
-    """Read on until a row that Python must look at; its number."""
+    """Read rows up to the first one that the compiled parser leaves to Python; return its
+    number."""
     from ...kernels.text.model import _parse_rows
 
     text = np.frombuffer(lines.data, dtype=np.uint8)
@@ -85,7 +91,7 @@ def _read_row(lines: Lines, row: int, numbers: np.ndarray, cells: Cells, section
         raise lines.error(f"{width} number{'s' * (width != 1)} required, got {got}")
     for word in words:
         if not is_number(word):
-            raise lines.error(f"a finite number required, got {shown(word)}")
+            raise lines.error(f"a finite number required, got {quote_word(word)}")
     numbers[row] = [float(word) for word in words]
     indices, values = _cells_of(lines, rest)
     stored = slice(cells.indptr[row], cells.indptr[row] + len(values))
@@ -108,7 +114,7 @@ def _cells_of(lines: Lines, text: bytes) -> tuple[list[int], list[float]]:
         return indices, [float(part) for part in parts[1::2]]
     except ValueError:
         bad = next((word for word in words if not _is_cell(word)), b"")
-        raise lines.error(f"index:value required, got {shown(bad)}") from None
+        raise lines.error(f"index:value required, got {quote_word(bad)}") from None
 
 
 def _is_cell(word: bytes) -> bool:
@@ -117,7 +123,7 @@ def _is_cell(word: bytes) -> bool:
 
 
 def _check_cells(lines: Lines, cells: Cells, first: int, serial: bool) -> None:
-    """Indices in range and ascending in each row, values finite, serials whole."""
+    """Require indices in range that ascend in each row, finite values and whole serials."""
     indptr, indices, values = cells
     low, high = (0, 0) if serial else (1, HIGHEST_INDEX)
     after = np.zeros(len(indices), dtype=bool)

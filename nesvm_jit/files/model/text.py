@@ -1,4 +1,4 @@
-"""Model files: LIBLINEAR's text, LIBSVM's text, and our own for what neither can hold.
+"""Write model files: LIBLINEAR's text, LIBSVM's text, or our own for what neither can hold.
 
 A linear machine of two classes or one-versus-rest is written as LIBLINEAR's `train` does, a
 kernel machine of two classes or one-versus-one as LIBSVM's `svm-train` does (support vectors
@@ -71,7 +71,7 @@ def write_model(path: Any, record: ModelRecord) -> None:
 
 
 def format_of(record: ModelRecord) -> str:
-    """The format a record is written in: LIBLINEAR, LIBSVM or nesvm_jit."""
+    """Return the format in which a record is written: LIBLINEAR, LIBSVM or nesvm_jit."""
     k = len(record.classes)
     if not _fit_int(record.classes) or record.n_features >= LARGEST_INT:
         return "nesvm_jit"
@@ -85,14 +85,14 @@ def format_of(record: ModelRecord) -> str:
 
 
 def _fit_int(classes: np.ndarray) -> bool:
-    """Whether each label is the same bits after a C int."""
+    """Return True if no label changes when it is converted to a C int and back."""
     if np.abs(classes).max() > LARGEST_INT:
         return False
     return classes.astype(np.int32).astype(np.float64).tobytes() == classes.tobytes()
 
 
 def _by_class(record: ModelRecord) -> np.ndarray:
-    """The coefficients of each vector in the pairs of its own class."""
+    """Return the coefficients of each vector in the pairs of its own class."""
     assert record.coefs is not None
     pairs = pairs_of_classes(len(record.classes))[record.sv_class]
     return np.take_along_axis(record.coefs, pairs, axis=1)
@@ -114,7 +114,7 @@ def _liblinear(record: ModelRecord) -> Iterator[str]:
 
 
 def _solver_type(record: ModelRecord) -> str:
-    """The solver LIBLINEAR named when it wrote the model, else the one nearest to ours."""
+    """Return the solver that the model was read with, or LIBLINEAR's nearest one to ours."""
     given = record.extra.get("solver_type")
     fits = given != "MCSVM_CS" or len(record.classes) > 2
     if isinstance(given, str) and given in SOLVER_TYPES and fits:
@@ -182,7 +182,7 @@ def _rows(table: np.ndarray) -> Iterator[str]:
 
 
 def _vectors(record: ModelRecord, coefs: np.ndarray, order: np.ndarray) -> Iterator[str]:
-    """A line per support vector: its coefficients, its cells, in the given order."""
+    """Yield a line per support vector, in the given order: its coefficients, then its cells."""
     start = "%.17g " * coefs.shape[1]
     if record.support_index is not None:
         for i in order.tolist():
@@ -200,20 +200,20 @@ def _vectors(record: ModelRecord, coefs: np.ndarray, order: np.ndarray) -> Itera
 
 
 def _closing(record: ModelRecord, kind: str) -> str:
-    """The last line: what the format above it does not say."""
+    """Return the last line, which holds what the format has no place for."""
     facts: dict[str, Any] = {"version": 1}
     if kind != "nesvm_jit":
         facts |= {"model": record.model, "multiclass": record.multiclass}
-        said = kind == "LIBSVM"
-        if said:
+        libsvm = kind == "LIBSVM"
+        if libsvm:
             facts["n_features"] = record.n_features
-        if not (said and record.kernel in _HAS_GAMMA):
+        if not (libsvm and record.kernel in _HAS_GAMMA):
             facts["gamma"] = record.gamma
-        if not (said and record.kernel in _HAS_COEF0):
+        if not (libsvm and record.kernel in _HAS_COEF0):
             facts["coef0"] = record.coef0
-        if not (said and record.kernel == "poly"):
+        if not (libsvm and record.kernel == "poly"):
             facts["degree"] = record.degree
-        if not said and record.probability is not None:
+        if not libsvm and record.probability is not None:
             facts["probability"] = [a.tolist() for a in record.probability]
     facts["extra"] = record.extra
     try:
@@ -226,4 +226,4 @@ def _closing(record: ModelRecord, kind: str) -> str:
 def _plain(value: Any) -> Any:
     if isinstance(value, (np.generic, np.ndarray)):
         return value.tolist()
-    raise TypeError(f"{type(value).__name__} is none of its types")
+    raise TypeError(f"JSON has no {type(value).__name__}")

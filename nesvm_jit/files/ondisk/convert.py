@@ -1,4 +1,4 @@
-"""LIBSVM text into an on-disk matrix, in bounded memory and with a journal to go on from."""
+"""Convert LIBSVM text to an on-disk matrix, in bounded memory, resumable by a journal."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from .workfolder import Done, WorkFolder
 
 
 class Conversion(NamedTuple):
-    """What `convert` made; `resumed` if an interrupted run had done a part of it."""
+    """The size of a converted matrix; `resumed` is True if an interrupted run was continued."""
 
     n_rows: int
     n_cols: int
@@ -41,11 +41,12 @@ def convert(
 ) -> Conversion:
     """Write the rows of LIBSVM text files, one after the other, as an on-disk matrix in `folder`.
 
-    `paths` is one of what `read_libsvm` takes, or a list of file names. About `block_bytes` of
-    text are held at a time. The folder appears when it is whole; an older matrix there is
-    replaced. Until then a journal in a hidden folder beside it has every finished block: a run
-    that was killed is taken up by the next one with the same files and options, unless `resume`
-    is false. `progress` is called with a dict (`rows cells text_bytes file`) after every block.
+    `paths` is whatever `read_libsvm` takes, or a list of file names. About `block_bytes` of text
+    are held in memory at a time. The folder appears when the matrix is complete; an older matrix
+    there is replaced. Until then a journal in a hidden folder beside it lists every finished
+    block: if a run is killed, the next one with the same files and options continues it, unless
+    `resume` is false. After every block, `progress` is called with a dict of `rows`, `cells`,
+    `text_bytes` and `file`.
     """
     sources = _sources(paths)
     form = form_of(sources[0], n_features, dtype, zero_based)
@@ -79,7 +80,7 @@ def convert(
 def _rows_of(
     sources: list, inputs: list, done: Done, read: Callable
 ) -> Generator[tuple[int, CsrArrays, np.ndarray, Place], None, None]:
-    """(number of the file, matrix, labels, place after them) of all that is not done."""
+    """Yield (number of the file, rows, labels, the place after them) of all unfinished blocks."""
     for k in range(done.file, len(sources)):
         start = done.place if k == done.file else START
         with contextlib.closing(read(sources[k], start=start)) as blocks:
@@ -90,7 +91,7 @@ def _rows_of(
 
 
 def _write_all(work: WorkFolder, blocks: Generator, report: Callable[[], None]) -> None:
-    """Write every block while the next one is read."""
+    """Write every block in a thread while the next one is read."""
     with ThreadPoolExecutor(1, "nesvm-jit-write") as pool, contextlib.closing(blocks):
         written = None
         for block in blocks:
@@ -123,14 +124,15 @@ def _sources(paths: Any) -> list:
 
 
 def _identity(source: Any) -> list | None:
-    """What tells whether a file is the one it was; None for what cannot be read again."""
+    """Return path, size and time of a file, by which a later run knows it again; None if it cannot
+    be read a second time."""
     if hasattr(source, "read") or source == "-":
         return None
     try:
-        found = os.stat(source)
+        status = os.stat(source)
     except (OSError, ValueError) as e:
         why = getattr(e, "strerror", None) or e
         raise FormatError(f"{display_name(source)}: cannot be read: {why}") from None
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return None
-    return [os.path.abspath(os.fsdecode(source)), found.st_size, found.st_mtime_ns]
+    return [os.path.abspath(os.fsdecode(source)), status.st_size, status.st_mtime_ns]

@@ -1,4 +1,4 @@
-"""The folder of an on-disk matrix: a sealed header and four little-endian arrays, a file each."""
+"""The folder of an on-disk matrix: a sealed header, and four little-endian arrays in files."""
 
 import errno
 import os
@@ -19,13 +19,16 @@ FORMAT, VERSION = "nesvm-jit matrix", 1
 HEADER = "header.json"
 ARRAYS = ("values", "indices", "indptr", "labels")
 FILES = frozenset({HEADER, *(f"{a}.bin" for a in ARRAYS)})
-PIECE_BYTES = 8 << 20  # read at a time where all of an array is gone through
+PIECE_BYTES = 8 << 20  # bytes that are read at a time where a whole array is read
 MOST_COLUMNS = (1 << 32) - 1
 
 
 class Header(NamedTuple):
-    """What header.json says; a line of `blocks` is rows, cells and the CRC-32 of their part of
-    each of ARRAYS (of indptr: the ends of the rows)."""
+    """The contents of header.json.
+
+    An entry of `blocks` is the number of rows, the number of cells, and the CRC-32 of their part
+    of each of ARRAYS (of indptr: the ends of the rows).
+    """
 
     n_rows: int
     n_cols: int
@@ -37,7 +40,7 @@ class Header(NamedTuple):
 
     @property
     def shapes(self) -> dict[str, tuple[np.dtype, int]]:
-        """Type and length of every array, as numbers of this computer."""
+        """The type, in this computer's byte order, and the length of every array."""
         return {
             "values": (np.dtype(self.dtype), self.n_cells),
             "indices": (np.dtype(np.uint32), self.n_cells),
@@ -62,13 +65,13 @@ def read_header(folder: Any) -> Header:
         why = getattr(e, "strerror", None) or e
         raise FormatError(f"{display_name(where)}: cannot be read: {why}") from None
     try:
-        return _checked(sealed.unseal(FORMAT, VERSION, data))
+        return _check_header(sealed.unseal(FORMAT, VERSION, data))
     except ValueError as e:
         raise FormatError(f"{display_name(where)}: {e}") from None
 
 
-def _checked(facts: dict) -> Header:
-    """The header in these facts; a ValueError says which of them cannot be."""
+def _check_header(facts: dict) -> Header:
+    """Return the header that the facts describe; raise ValueError if one of them cannot be."""
     try:
         header = Header(**{name: facts[name] for name in Header._fields})
     except KeyError as e:
@@ -96,7 +99,7 @@ def _checked(facts: dict) -> Header:
 
 
 def require_regular(path: str) -> None:
-    """Refuse a pipe, which nobody may ever write into."""
+    """Refuse a pipe: opening it would block until another process writes to it."""
     if stat.S_ISFIFO(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "a regular file is required, it is a pipe")
 
@@ -109,7 +112,7 @@ def _is_count(value: Any) -> bool:
 
 
 class Array:
-    """Numbers in an open file, read by their positions."""
+    """The numbers in an open file, read from any position."""
 
     def __init__(self, path: str, dtype: np.dtype, length: int):
         self.name = display_name(path)
@@ -126,7 +129,7 @@ class Array:
             raise FormatError(f"{self.name}: {required} bytes are required, got {size}")
 
     def fill(self, lo: int, out: np.ndarray) -> np.ndarray:
-        """Numbers lo, lo + 1, … in `out`."""
+        """Fill `out` with the numbers from position `lo` on, and return it."""
         view, offset = out.view(np.uint8).data, 0
         while offset < len(view):
             try:
@@ -143,14 +146,14 @@ class Array:
     def _read_at(self, offset: int, out: memoryview) -> int:
         if hasattr(os, "preadv"):
             return os.preadv(self._file, [out], offset)
-        with self._lock:  # Windows: the position belongs to the file
+        with self._lock:  # on Windows all threads share the position in the file
             os.lseek(self._file, offset, os.SEEK_SET)
             data = os.read(self._file, min(len(out), PIECE_BYTES))
         out[: len(data)] = data
         return len(data)
 
     def crc32(self, lo: int, hi: int) -> int:
-        """The checksum of numbers lo..hi as they are in the file."""
+        """Return the checksum of the numbers lo..hi, as they stand in the file."""
         crc, step = 0, PIECE_BYTES // self.dtype.itemsize
         piece = np.empty(min(step, hi - lo), dtype=self.dtype)
         for at in range(lo, hi, step):

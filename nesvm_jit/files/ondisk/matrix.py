@@ -1,7 +1,7 @@
-"""Matrices on disk: a folder of plain arrays under a sealed header, read by ranges of rows.
+"""Read on-disk matrices, by ranges of rows.
 
-Nothing is memory-mapped: what is read is in memory, what is not takes none, and a file that
-shrinks under the reader is an error, not a signal.
+Files are not memory-mapped: only the rows that were read take memory, and a file that shrinks
+while it is read is an error, where a mapped one would end the program by a signal.
 """
 
 import os
@@ -20,11 +20,11 @@ from ...settings import whole_number
 from ..text import display_name
 from .format import HEADER, PIECE_BYTES, Array, Header, read_header
 
-BLOCK_BYTES = 64 << 20  # of rows that are read at a time
+BLOCK_BYTES = 64 << 20  # bytes of rows that are read at a time
 
 
 def is_matrix(path: Any) -> bool:
-    """Whether `path` is a folder with a header in it."""
+    """Return True if `path` is a folder with a header in it."""
     try:
         return path != "-" and os.path.isfile(os.path.join(path, HEADER))
     except (TypeError, ValueError):
@@ -32,36 +32,36 @@ def is_matrix(path: Any) -> bool:
 
 
 def open_matrix(folder: Any) -> "OnDisk":
-    """The matrix in a folder that `convert` made; header and sizes are checked now, rows as they
-    are read."""
+    """Open the matrix in a folder that `convert` made. Header and sizes are checked now, rows when
+    they are read."""
     return OnDisk(folder, read_header(folder))
 
 
 def extent(X: Any) -> tuple[int, int]:
-    """Rows and columns of a matrix in memory or on disk."""
+    """Return the numbers of rows and columns of a matrix in memory or on disk."""
     return X.shape if isinstance(X, OnDisk) else shape(X)
 
 
 class Buffers:
-    """Memory that is used again by the next `read` into it, and then holds other rows."""
+    """Memory that every `read` into it uses again, overwriting the rows of the last one."""
 
     def __init__(self) -> None:
         self._arrays: dict[str, np.ndarray] = {}
 
     def take(self, name: str, n: int, dtype: Any) -> np.ndarray:
-        """An array of n numbers, the memory of the last one of this name if that suffices."""
-        have = self._arrays.get(name)
-        if have is None or len(have) < n or have.dtype != dtype:
-            self._arrays.pop(name, have)  # freed before the next one is made
-            have = self._arrays[name] = np.empty(n, dtype=dtype)
-        return have[:n]
+        """Return an array of n numbers, in the memory of the last one of this name if it fits."""
+        array = self._arrays.get(name)
+        if array is None or len(array) < n or array.dtype != dtype:
+            self._arrays.pop(name, array)  # freed before the next one is made
+            array = self._arrays[name] = np.empty(n, dtype=dtype)
+        return array[:n]
 
 
 # ---------------------------------------------------------------- the matrix
 
 
 class OnDisk:
-    """A matrix with labels that stays on disk; `read` and `blocks` give parts of it as `Csr`."""
+    """A matrix with labels that stays on disk; `read` and `blocks` return parts of it as `Csr`."""
 
     def __init__(self, path: Any, header: Header):
         self.path = os.path.abspath(os.fsdecode(path))
@@ -88,16 +88,16 @@ class OnDisk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """The bytes of all arrays on disk."""
         return sum(a.length * a.dtype.itemsize for a in self._arrays.values())
 
     @cached_property
     def labels(self) -> np.ndarray:
-        """All labels, read when first asked for."""
+        """All labels, read at the first access."""
         return self.read_labels(0, self.n_rows)
 
     def read_labels(self, lo: int, hi: int) -> np.ndarray:
-        """The labels of rows lo..hi."""
+        """Read the labels of rows lo..hi."""
         lo, hi = self._range(lo, hi)
         labels = self._arrays["labels"].fill(lo, np.empty(hi - lo))
         if not np.isfinite(labels).all():
@@ -105,9 +105,9 @@ class OnDisk:
         return readonly(labels)
 
     def read(self, lo: int, hi: int, buffers: Buffers | None = None) -> Csr:
-        """Rows lo..hi, checked: what is no matrix is a FormatError, and never reaches a kernel.
+        """Read rows lo..hi and check them: damaged ones raise FormatError and reach no kernel.
 
-        With `buffers` the result is good until the next read into them.
+        With `buffers`, the result is valid until the next read into them.
         """
         lo, hi = self._range(lo, hi)
         take = (buffers or Buffers()).take
@@ -135,10 +135,11 @@ class OnDisk:
     def blocks(
         self, block_bytes: int = BLOCK_BYTES, reuse: bool = False
     ) -> Generator[tuple[int, int, Csr], None, None]:
-        """(lo, hi, rows lo..hi) from the first row to the last, the next block read meanwhile by
-        a thread; a block has at most `block_bytes`, or one row.
+        """Yield (lo, hi, rows lo..hi) from the first row to the last.
 
-        With `reuse` two buffers take turns: a block is good until the next one is asked for.
+        A block has at most `block_bytes`, or a single row. A thread reads the next one while the
+        caller has this one. With `reuse` two buffers take turns: a block is valid until the next
+        one is requested.
         """
         cuts = self.cuts(block_bytes).tolist()
         return self.ranges(list(pairwise(cuts)), reuse)
@@ -146,23 +147,23 @@ class OnDisk:
     def ranges(
         self, ranges: list[tuple[int, int]], reuse: bool = False
     ) -> Generator[tuple[int, int, Csr], None, None]:
-        """(lo, hi, rows lo..hi) of every range, read ahead as in `blocks`."""
-        turns = [Buffers(), Buffers()] if reuse else [None, None]
+        """Yield (lo, hi, rows lo..hi) of every range, with one range read ahead as in `blocks`."""
+        buffers = [Buffers(), Buffers()] if reuse else [None, None]
         with ThreadPoolExecutor(1, "nesvm-jit-read") as pool:
 
             def submit(k: int) -> Future[Csr]:
                 lo, hi = ranges[k]
-                return pool.submit(self.read, lo, hi, turns[k % 2])
+                return pool.submit(self.read, lo, hi, buffers[k % 2])
 
-            ahead = submit(0)
+            future = submit(0)
             for k, (lo, hi) in enumerate(ranges):
-                X = ahead.result()
+                X = future.result()
                 if k + 1 < len(ranges):
-                    ahead = submit(k + 1)
+                    future = submit(k + 1)
                 yield lo, hi, X
 
     def cuts(self, block_bytes: int = BLOCK_BYTES) -> np.ndarray:
-        """Row numbers 0, …, n_rows between which there are at most `block_bytes`, or one row."""
+        """Return row numbers 0, …, n_rows with at most `block_bytes`, or one row, between them."""
         size = whole_number("block_bytes", block_bytes, 1)
         if size not in self._cuts:
             self._cuts[size] = readonly(np.array(self._find_cuts(size)))
@@ -175,7 +176,7 @@ class OnDisk:
         for lo in range(0, self.n_rows, step):
             hi = min(self.n_rows, lo + step)
             ends = self._row_ends(lo, hi, np.empty(hi - lo + 1, dtype=np.uint64))
-            # bytes of all rows before row lo, lo + 1, …
+            # before[i]: the bytes of all rows before row lo + i
             before = ends.astype(np.int64) * per_cell + per_row * np.arange(lo, hi + 1)
             while before[-1] - start > size:
                 fits = lo + int(np.searchsorted(before, start + size, side="right")) - 1
@@ -184,11 +185,11 @@ class OnDisk:
         return cuts if cuts[-1] == self.n_rows else [*cuts, self.n_rows]
 
     def digest(self) -> bytes:
-        """What stands for the contents: the table of checksums."""
+        """Return bytes that identify the contents: the shape, the type and all checksums."""
         return repr((self.shape, self.n_cells, self.dtype.str, self._table)).encode()
 
     def verify(self) -> None:
-        """Read everything once and compare it with the checksums of the header."""
+        """Read all arrays once and compare them with the checksums in the header."""
         row = cell = 0
         for rows, cells, *expected in self._table:
             parts = {"values": cell, "indices": cell, "indptr": row + 1, "labels": row}
@@ -203,7 +204,8 @@ class OnDisk:
         self._row_ends(0, 0, np.empty(1, dtype=np.uint64))
 
     def _row_ends(self, lo: int, hi: int, out: np.ndarray) -> np.ndarray:
-        """Where rows lo, …, hi start among all cells: ascending, and inside the arrays."""
+        """Read the positions of the first cells of rows lo, …, hi; require that they ascend and
+        lie inside the arrays."""
         ends = self._arrays["indptr"].fill(lo, out)
         inside = (ends[:-1] <= ends[1:]).all() and ends[-1] <= self.n_cells
         if not inside or (lo == 0 and ends[0]) or (hi == self.n_rows and ends[-1] != self.n_cells):

@@ -1,7 +1,7 @@
-"""The hidden folder beside a matrix in which it grows block by block, and the journal of that.
+"""The hidden folder in which a matrix is written block by block, and its journal.
 
-The journal never says more than is on the disk: after a crash the arrays are cut to the lengths
-it has, and work goes on from there.
+The journal lists a block only when it is on the disk: after a crash, the arrays are cut to the
+lengths in the journal, and the conversion continues from there.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ JOURNAL, LOCK, MATRIX, OLD = "journal.json", "lock", "matrix", "old"
 
 
 class Done(NamedTuple):
-    """How far a conversion is: in which file, where in it, and what that came to."""
+    """The progress of a conversion: the file, the place in it, and the totals so far."""
 
     file: int = 0
     place: Place = START
@@ -38,8 +38,8 @@ class Done(NamedTuple):
 
 
 class WorkFolder:
-    """A context that holds the folder alone; left without `finish`, it keeps what a later run can
-    go on from, else nothing."""
+    """A context in which this process alone owns the folder. After an error it leaves what a later
+    run can continue, else it removes the folder."""
 
     def __init__(self, target: Any, job: dict, resumable: bool):
         self.name = display_name(target)
@@ -55,7 +55,7 @@ class WorkFolder:
     def __enter__(self) -> "WorkFolder":
         with self._naming_errors():
             require_replaceable(self.target, self.name)
-            self._lock = _locked(self._folder, self.name)
+            self._lock = _lock_folder(self._folder, self.name)
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -66,42 +66,44 @@ class WorkFolder:
         else:
             with contextlib.suppress(OSError):
                 self._put_back()
-                if not self._keeps(error):
+                if not self._can_resume_after(error):
                     self._clear()
         os.close(self._lock)
 
     def _clear(self) -> None:
-        """Remove the folder, the lock last: until then it is nobody else's."""
+        """Remove the folder, and the lock last, so that no other process takes it meanwhile."""
         with contextlib.suppress(OSError):
             for name in set(os.listdir(self._folder)) - {LOCK}:
                 _remove(os.path.join(self._folder, name))
             os.unlink(os.path.join(self._folder, LOCK))
             os.rmdir(self._folder)
 
-    def _goes_on(self) -> bool:
+    def _can_resume(self) -> bool:
         return self._resumable and self.done.n_rows > 0
 
-    def _keeps(self, error: BaseException) -> bool:
-        """Whether a later run can go on: not where the text is wrong and has to change."""
+    def _can_resume_after(self, error: BaseException) -> bool:
+        """Return True if a later run can continue; after a fault in the text it cannot, since the
+        text has to change."""
         wrong = isinstance(error, FormatError) and not isinstance(error.__context__, OSError)
-        return self._goes_on() and not wrong
+        return self._can_resume() and not wrong
 
     @contextlib.contextmanager
     def _naming_errors(self) -> Iterator[None]:
         try:
             yield
         except OSError as e:
-            again = "; run it again to go on where it stopped" if self._goes_on() else ""
-            why = f"cannot be written: {e.strerror or e}{again}"
+            advice = "; run it again to go on where it stopped" if self._can_resume() else ""
+            why = f"cannot be written: {e.strerror or e}{advice}"
             raise NesvmError(f"{self.name}: {why}") from None
 
     # ------------------------------------------------------------ work
 
     def begin(self, resume: bool) -> bool:
-        """Open the arrays, as an earlier run of the same job left them if there was one."""
+        """Open the arrays: those of an interrupted run of the same job, or new ones. Return True
+        if that run is continued."""
         with self._naming_errors():
             self._put_back()
-            resumed = resume and self._resumable and self._take_up()
+            resumed = resume and self._resumable and self._open_earlier()
             if not resumed:
                 for name in (MATRIX, JOURNAL):
                     _remove(os.path.join(self._folder, name))
@@ -113,7 +115,7 @@ class WorkFolder:
         return resumed
 
     def append(self, file: int, X: CsrArrays, labels: np.ndarray, place: Place) -> None:
-        """Write the rows of a block; if it can be resumed from, the journal knows them now."""
+        """Write the rows of a block, and list it in the journal if the job can be resumed."""
         done = self.done
         parts = {
             "values": X.data.astype(X.data.dtype.newbyteorder("<"), copy=False),
@@ -141,7 +143,7 @@ class WorkFolder:
         self.done = done
 
     def finish(self, n_cols: int, dtype: np.dtype, first_index: int) -> Header:
-        """Write the header and put the matrix in its place."""
+        """Write the header and move the matrix to its place."""
         done = self.done
         header = Header(
             done.n_rows, n_cols, done.n_cells, dtype.name, first_index, list(self._blocks)
@@ -168,7 +170,7 @@ class WorkFolder:
             os.fsync(f.fileno())
 
     def _put_back(self) -> None:
-        """Undo the first of two renames, where the second did not come."""
+        """Put an older matrix back if a crash came between the two renames of `finish`."""
         old = os.path.join(self._folder, OLD)
         if os.path.isdir(old) and not os.path.exists(self.target):
             os.rename(old, self.target)
@@ -181,8 +183,9 @@ class WorkFolder:
         data = sealed.seal(JOURNAL_FORMAT, JOURNAL_VERSION, facts)
         sealed.write_sealed(os.path.join(self._folder, JOURNAL), data)
 
-    def _take_up(self) -> bool:
-        """Cut the arrays to what the journal of this very job says; false if there is no such."""
+    def _open_earlier(self) -> bool:
+        """Open the arrays of an interrupted run and cut them to the lengths in its journal; return
+        False if there is no journal of the same job."""
         try:
             with open(os.path.join(self._folder, JOURNAL), "rb") as f:
                 facts = sealed.unseal(JOURNAL_FORMAT, JOURNAL_VERSION, f.read())
@@ -205,31 +208,31 @@ class WorkFolder:
 
 
 def work_folder(target: Any) -> str:
-    """The hidden folder beside `target`."""
+    """Return the path of the hidden folder beside `target`."""
     parent, name = os.path.split(os.path.realpath(os.fsdecode(target)))
     return os.path.join(parent, f".{name}.part")
 
 
 def unfinished(target: Any) -> bool:
-    """Whether there is an interrupted conversion to go on with."""
+    """Return True if there is an interrupted conversion that can be resumed."""
     return os.path.isfile(os.path.join(work_folder(target), JOURNAL))
 
 
 def require_replaceable(target: str, name: str) -> None:
-    """Refuse to take the place of anything but a matrix or an empty folder."""
+    """Raise NesvmError if `target` exists and is neither a matrix nor an empty folder."""
     if not os.path.lexists(target):
         return
     if not os.path.isdir(target):
         raise NesvmError(f"{name}: cannot be written: it exists and is no on-disk matrix")
-    found = set(os.listdir(target))
-    if found and not (found <= FILES and _has_our_header(target)):
+    names = set(os.listdir(target))
+    if names and not (names <= FILES and _has_our_header(target)):
         raise NesvmError(
             f"{name}: cannot be written: the folder exists and holds something else than a matrix"
         )
 
 
 def _has_our_header(folder: str) -> bool:
-    """Whether the header is ours, of this version or another."""
+    """Return True if the folder has a header of this format, of any version."""
     try:
         with open(os.path.join(folder, HEADER), "rb") as f:
             return sealed.parse(f.read()).get("format") == FORMAT
@@ -240,15 +243,15 @@ def _has_our_header(folder: str) -> bool:
 # ---------------------------------------------------------------- files
 
 
-def _locked(folder: str, name: str) -> int:
-    """An open file that no other process can lock while this one has it."""
+def _lock_folder(folder: str, name: str) -> int:
+    """Return an open, locked file in the folder; no other process can lock it while it is open."""
     path = os.path.join(folder, LOCK)
     while True:
         with contextlib.suppress(FileExistsError):
             os.mkdir(folder)
         try:
             lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-        except FileNotFoundError:  # whoever held it has just removed the folder
+        except FileNotFoundError:  # the process that held the lock has just removed the folder
             continue
         if not _lock(lock):
             os.close(lock)
@@ -260,7 +263,7 @@ def _locked(folder: str, name: str) -> int:
 
 
 def _lock(file: int) -> bool:
-    """Whether the lock is ours, or nobody can have one."""
+    """Lock a file; return False only if another process holds the lock."""
     return try_lock(file) is not False
 
 
@@ -271,7 +274,7 @@ def _write(f: Any, part: np.ndarray) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    """Have renames on the disk, where a folder can be asked for that."""
+    """Have the system write renames in a folder to the disk, where it can."""
     with contextlib.suppress(OSError):
         folder = os.open(path, os.O_RDONLY)
         try:
