@@ -10,12 +10,14 @@ from nesvm_jit.kernels.gram import Part, _gram, _gram_part, _products_of_part
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.kernels.spec import (
     BLAS,
+    COLUMNS,
     DIFFERENCES,
     SPARSE,
     Spec,
     centre_of,
     density,
     exact_products,
+    products_of_entries,
     reach_of,
     squares_of,
     tile_starts,
@@ -39,7 +41,7 @@ SPECS = [
     ("poly", 0.5, 0.25, 3),
     ("poly", 2.0, -1.0, 1),
 ]
-WAYS = [(s, how) for s in SPECS for how in (BLAS, SPARSE)] + [(SPECS[0], DIFFERENCES)]
+WAYS = [(s, how) for s in SPECS for how in (BLAS, SPARSE, COLUMNS)] + [(SPECS[0], DIFFERENCES)]
 TILES = [(2, 3), (3, 2), (7, 5), (1, 1), (4, 100)]
 
 
@@ -99,7 +101,7 @@ def test_some_rows_and_columns_go_to_their_slots(layout, names, how, size):
 
 def test_distances_never_round_below_zero():
     A = np.array([[0.1, 0.7, 1e3], [0.1, 0.7, 1e3], [0.3, 0.2, -1e3]])
-    for how in (BLAS, SPARSE, DIFFERENCES):
+    for how in (BLAS, SPARSE, DIFFERENCES, COLUMNS):
         spec, K = as_spec("rbf", 1e3, 0.0, 3, 3), np.full((3, 3), np.nan)
         M, _, centre, squares = parts(A, A.copy(), spec)
         _gram(M, M, centre, squares, spec, tile_starts(3, 3, (2, 2), False), (2, 2), how, False, K)
@@ -201,6 +203,29 @@ def test_tiles_are_square_and_fit_the_cache(p, side):
 def test_thin_rows_are_not_spread_out(cells, how):
     size = (32, 8192) if how == SPARSE else (256, 256)
     assert tiling(sparse(10, 100, cells), np.float64, 0.0) == (how, size)
+
+
+@pytest.mark.parametrize(
+    ("entries", "cells", "taken"),
+    [(199, 1 << 18, True), (200, 1 << 18, False), (199, 262143, False)],
+)
+def test_many_products_of_rows_with_few_entries_are_made_by_columns(entries, cells, taken):
+    rows, none = sparse(10, 100, entries), np.zeros(100)
+    assert products_of_entries(rows, none, cells) == taken
+    assert not products_of_entries(rows, none + 1e-300, cells)
+    assert not products_of_entries(np.zeros((10, 100)), none, cells)
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.int8])
+def test_products_by_columns_of_whole_numbers_are_exact(kind):
+    spec, rng = Spec(1, 1.0, 0.0, 1), np.random.default_rng(3)
+    whole = ((rng.random((513, 40)) < 0.15) * rng.integers(-3, 4, (513, 40))).astype(kind)
+    A, _, centre, squares = parts(csr_matrix(whole), csr_matrix(whole), spec)
+    tiles = tile_starts(513, 513, (256, 256), False)
+    for dtype in (np.float32, np.float64):
+        K = np.full((513, 513), np.nan, dtype)
+        _gram(A, A, centre, squares, spec, tiles, (256, 256), BLAS, False, K)
+        np.testing.assert_array_equal(K, whole.astype(float) @ whole.astype(float).T)
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,16 @@ import numpy as np
 
 from ..clock import pieces
 from ..jit import helper, kernel, overload, takes
-from ..matrix.matrix import row_dot, row_load, shape
+from ..matrix.matrix import entry, row_bounds, row_dot, row_load, shape
 from .exp import exp_nonpositive
 from .spec import (
-    BLAS,
+    COLUMNS,
+    DIFFERENCES,
     RBF,
     SPARSE,
     Spec,
     centre_of,
+    products_of_entries,
     reach_of,
     squares_of,
     tile_starts,
@@ -83,6 +85,58 @@ def _thin_dots(X, A, Z, B, squares, distances, symmetric, out):
 
 
 @helper
+def _combine(X, i, columns, out):
+    """out = Σ_j x_ij columns_j over the entries of a row; four at a time, so that `out` is read and
+    written less often."""
+    lo, hi = row_bounds(X, i)
+    whole = lo + (hi - lo) // 4 * 4
+    out[:] = out.dtype.type(0.0)
+    for k in range(lo, whole, 4):
+        (j0, v0), (j1, v1) = entry(X, i, k), entry(X, i, k + 1)
+        (j2, v2), (j3, v3) = entry(X, i, k + 2), entry(X, i, k + 3)
+        a0, a1, a2, a3 = columns[j0], columns[j1], columns[j2], columns[j3]
+        v0, v1 = out.dtype.type(v0), out.dtype.type(v1)
+        v2, v3 = out.dtype.type(v2), out.dtype.type(v3)
+        for t in range(len(out)):
+            out[t] += (v0 * a0[t] + v1 * a1[t]) + (v2 * a2[t] + v3 * a3[t])
+    for k in range(whole, hi):
+        j, v = entry(X, i, k)
+        a, v = columns[j], out.dtype.type(v)
+        for t in range(len(out)):
+            out[t] += v * a[t]
+
+
+@helper
+def _square(X, i, cells):
+    """‖x_i‖² in the precision of the cells."""
+    lo, hi = row_bounds(X, i)
+    total = cells.dtype.type(0.0)
+    for k in range(lo, hi):
+        v = cells.dtype.type(entry(X, i, k)[1])
+        total += v * v
+    return total
+
+
+@helper
+def _entry_dots(X, A, Z, B, distances, out):
+    """out = X_A Z_Bᵀ, or ‖x_i − z_j‖² if `distances`, as the columns of Z_B that each row of X has
+    entries for, with these as weights."""
+    _, p = shape(X)
+    columns = np.zeros((p, len(B)), out.dtype)
+    squares = np.empty(len(B), out.dtype)
+    for t in range(len(B)):
+        lo, hi = row_bounds(Z, B[t])
+        for k in range(lo, hi):
+            j, v = entry(Z, B[t], k)
+            columns[j, t] = v
+        squares[t] = _square(Z, B[t], squares)
+    for s in range(len(A)):
+        _combine(X, A[s], columns, out[s])
+        if distances:
+            _distances(_square(X, A[s], squares), squares, out[s])
+
+
+@helper
 def _differences(X, A, Z, B, out):
     """out = ‖x_i − z_j‖² as a sum of squares, whose error is small beside itself; the distance of
     large rows by products loses what they have in common."""
@@ -127,6 +181,13 @@ class ByBlas(NamedTuple):
     centre: np.ndarray
 
 
+class ByColumns(NamedTuple):
+    """The same over the entries that are stored, of rows as they are, each with a column of a tile
+    of the other rows, spread out."""
+
+    centre: np.ndarray
+
+
 class ByEntries(NamedTuple):
     """The same over the entries that are stored, by the squared norms of rows and columns."""
 
@@ -140,17 +201,26 @@ class ByDifferences(NamedTuple):
     centre: np.ndarray
 
 
-Way = ByBlas | ByEntries | ByDifferences
+Way = ByBlas | ByColumns | ByEntries | ByDifferences
 
 
-def _way(how: int, centre, squares) -> Way:
+def _way(how: int, centre, squares, X, cells: int) -> Way:
+    """How so many cells of products with rows of X are made."""
     if how == SPARSE:
         return ByEntries(centre, squares)
-    return ByBlas(centre) if how == BLAS else ByDifferences(centre)
+    if how == DIFFERENCES:
+        return ByDifferences(centre)
+    if how == COLUMNS or products_of_entries(X, centre, cells):
+        return ByColumns(centre)
+    return ByBlas(centre)
 
 
 def _by_blas(way, X, A, Z, B, spec, symmetric, out):
     _thick_dots(X, A, Z, B, way.centre, spec.kind == RBF, out)
+
+
+def _by_columns(way, X, A, Z, B, spec, symmetric, out):
+    _entry_dots(X, A, Z, B, spec.kind == RBF, out)
 
 
 def _by_entries(way, X, A, Z, B, spec, symmetric, out):
@@ -161,7 +231,12 @@ def _by_differences(way, X, A, Z, B, spec, symmetric, out):
     _differences(X, A, Z, B, out)
 
 
-_BODIES = {ByBlas: _by_blas, ByEntries: _by_entries, ByDifferences: _by_differences}
+_BODIES = {
+    ByBlas: _by_blas,
+    ByColumns: _by_columns,
+    ByEntries: _by_entries,
+    ByDifferences: _by_differences,
+}
 
 
 def _products(way, X, A, Z, B, spec, symmetric, out):
@@ -225,14 +300,14 @@ def _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
     """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
     i, j = np.arange(len(K)), np.arange(K.shape[1])
     rows, columns, tiling = Chosen(X, i, i), Chosen(Z, j, j), Tiling(tiles, *size)
-    way = _way(how, centre, squares)
+    way = _way(how, centre, squares, X, K.size)
     _gram_tiles(len(tiles), rows, columns, way, spec, tiling, symmetric, K)
 
 
 def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
     """K[slots_s, t] = k(x_A(s), x_B(t)): the rows A and columns B of the kernel matrix of X."""
     rows, columns, tiling = Chosen(X, A, slots), Chosen(X, B, B), Tiling(tiles, *size)
-    way = _way(how, centre, squares)
+    way = _way(how, centre, squares, X, len(A) * len(B))
     _gram_tiles(len(tiles), rows, columns, way, spec, tiling, False, K)
 
 
@@ -268,7 +343,8 @@ def _block_products(k, n_blocks, X, part, W, way, spec, size, sums, out):
 
 def _products_of_part(n_blocks, X, part, W, centre, squares, spec, size, how, sums, out):
     """Products of vectors W with a part of the kernel matrix, by blocks of columns."""
-    _block_products(n_blocks, X, part, W, _way(how, centre, squares), spec, size, sums, out)
+    way = _way(how, centre, squares, X, (part.hi - part.lo) * part.m)
+    _block_products(n_blocks, X, part, W, way, spec, size, sums, out)
 
 
 class Part(NamedTuple):
