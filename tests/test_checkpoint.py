@@ -395,8 +395,6 @@ def test_what_cannot_be_is_refused(tmp_path):
         solve(X, y, checkpoint=tmp_path / "a", checkpoint_every=0.0)
     with pytest.raises(NesvmError, match="cannot be written"):
         solve(X, y, checkpoint=tmp_path / "no" / "folder")
-    with pytest.raises(InputError, match="for linear machines here"):
-        solve(X, y, "lssvm", kernel="rbf", checkpoint=tmp_path / "a")
     with pytest.raises(InputError, match="not for cross-validation"):
         cross_validate(X, y, checkpoint=tmp_path / "a")
     with pytest.raises(InputError, match="path takes no checkpoint; use state"):

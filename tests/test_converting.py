@@ -262,7 +262,7 @@ def test_line_numbers_are_right_after_going_on(tmp_path):
     [
         (b"1 1:1\n" * 500 + b"1 x\n", r"part1:501: index:value required"),
         (b"", "part1: no rows"),
-        (gzip.compress(PARTS[0])[:-9], "part1: damaged gzip data"),
+        (gzip.compress(PARTS[0], mtime=0)[:-9], "part1: damaged gzip data"),
     ],
 )
 def test_wrong_text_leaves_nothing(tmp_path, text, message):

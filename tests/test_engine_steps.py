@@ -26,6 +26,7 @@ from nesvm_jit.solvers.coordinate import count_epochs_left
 from nesvm_jit.solvers.directions import direction
 from nesvm_jit.solvers.driver import always, drive, where_it_may_end
 from nesvm_jit.solvers.engines import ENGINES
+from nesvm_jit.solvers.least_squares import begin as begin_equations
 from nesvm_jit.solvers.least_squares import least_squares
 from nesvm_jit.solvers.pairwise import begin, choose, improve
 from nesvm_jit.solvers.run import Run
@@ -766,7 +767,9 @@ def test_a_smaller_violation_is_progress(monkeypatch):
 def test_a_factorisation_is_refined_four_times(bias, cost):
     problem, K, y, c = kernel_problem(bias, cost=cost, loss=SQUARE, epsilon=1e-9)
     run = Run(problem, Settings(tol=0.0))
-    drive(least_squares(problem, 8.0 * 39**2), run, always)  # one of forty has no cost
+    drive(
+        least_squares(problem, begin_equations(problem, 8.0 * 39**2)), run, always
+    )  # one of forty has no cost
     assert run.iterations == 5
     beta, b = oracle.kernel_least_squares(K, y, c, bias)
     np.testing.assert_allclose(run.best.point, np.append(beta, b * bias), rtol=1e-9, atol=1e-12)
@@ -774,14 +777,14 @@ def test_a_factorisation_is_refined_four_times(bias, cost):
     assert run.latest.smoothing == (0.0, 0.0)
     np.testing.assert_allclose(run.history()["objective"], run.objective, rtol=1e-10)  # of all five
     early = Run(problem, Settings(tol=1e-4))
-    drive(least_squares(problem, 1e9), early, always)
+    drive(least_squares(problem, begin_equations(problem, 1e9)), early, always)
     assert early.iterations == 1
 
 
 def test_without_room_for_a_factor_gradients_are_conjugate():
     problem, K, y, c = kernel_problem(True, loss=SQUARE, epsilon=1e-9)
     run = Run(problem, Settings(tol=0.0, max_iter=300))
-    drive(least_squares(problem, 8.0 * 39**2 - 1), run, always)
+    drive(least_squares(problem, begin_equations(problem, 8.0 * 39**2 - 1)), run, always)
     assert run.iterations > 5
     beta, b = oracle.kernel_least_squares(K, y, c, True)
     np.testing.assert_allclose(run.best.point, np.append(beta, b), atol=1e-7)
@@ -794,7 +797,7 @@ def test_a_kernel_of_low_rank_is_its_own_preconditioner(bias, rank, least, most)
     c[3] = 0.0
     problem = KernelProblem(given(X @ X.T), y, c, bias, SQUARE)
     run = Run(problem, Settings(tol=1e-9, max_iter=400))
-    drive(least_squares(problem, 16.0 * 40 * rank + 15), run, always)
+    drive(least_squares(problem, begin_equations(problem, 16.0 * 40 * rank + 15)), run, always)
     assert run.status == "converged"
     assert least <= run.iterations <= most
     beta, b = oracle.kernel_least_squares(X @ X.T, y, c, bias)
@@ -813,7 +816,11 @@ def test_a_preconditioner_has_at_most_256_rows_of_the_kernel():
     n = 530
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     problem = KernelProblem(Counted(None, None, 0.0, K=np.eye(n)), y, np.ones(n), True, SQUARE)
-    drive(least_squares(problem, 16.0 * n * 260), Run(problem, Settings(tol=1e-3)), always)
+    drive(
+        least_squares(problem, begin_equations(problem, 16.0 * n * 260)),
+        Run(problem, Settings(tol=1e-3)),
+        always,
+    )
     assert len(set(asked)) == len(asked) == 256
 
 
@@ -829,7 +836,7 @@ def test_a_preconditioner_ends_with_the_rank_of_the_kernel(size):
     X, y, c = draw(40, 3)
     problem = KernelProblem(Counted(None, None, 0.0, K=size * X @ X.T), y, c / size, True, SQUARE)
     run = Run(problem, Settings(tol=1e-9))
-    drive(least_squares(problem, 16.0 * 40 * 6), run, always)
+    drive(least_squares(problem, begin_equations(problem, 16.0 * 40 * 6)), run, always)
     assert len(asked) == 3
     assert run.iterations == 1
 
@@ -838,7 +845,7 @@ def test_conjugate_gradients_of_small_costs_stay_conjugate():
     X, y, _ = draw(40, 3)
     problem = KernelProblem(given(1e5 * X @ X.T), y, np.full(40, 1e-3), True, SQUARE)
     run = Run(problem, Settings(tol=1e-9))
-    drive(least_squares(problem, 0.0), run, always)
+    drive(least_squares(problem, begin_equations(problem, 0.0)), run, always)
     assert run.status == "converged"
     assert run.iterations <= 6
 
@@ -848,7 +855,7 @@ def test_a_system_that_is_solved_exactly_ends_the_run():
     rows = given(0.5 * np.eye(4), epsilon=1e-3)
     problem = KernelProblem(rows, y, np.ones(4), False, SQUARE)
     run = Run(problem, Settings(tol=0.0))
-    drive(least_squares(problem, 0.0), run, always)
+    drive(least_squares(problem, begin_equations(problem, 0.0)), run, always)
     assert (run.iterations, run.status) == (1, "")
     np.testing.assert_allclose(problem.beta, y)
 
@@ -857,7 +864,7 @@ def test_where_a_kernel_is_not_definite_gradients_are_conjugate_too():
     K = np.diag([1.0, 2.0, -1.0])
     problem = KernelProblem(given(K), np.array([1.0, -1.0, 1.0]), np.full(3, 5.0), False, SQUARE)
     run = Run(problem, Settings(tol=0.0, max_iter=50))
-    drive(least_squares(problem, 1e9), run, always)
+    drive(least_squares(problem, begin_equations(problem, 1e9)), run, always)
     assert 1 <= run.iterations <= 30
     np.testing.assert_allclose(problem.f, K @ problem.beta, atol=1e-9)
 

@@ -4,11 +4,10 @@ have ended."""
 import numpy as np
 import pytest
 from nesvm_jit import FormatError
-from nesvm_jit.binary import kernel as kernel_fits
 from nesvm_jit.checkpoint.snapshot import read_snapshot, write_snapshot
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.problems.kernel_rows import KernelRows
-from nesvm_jit.settings import Settings
+from nesvm_jit.solvers import coarse
 
 from .compare import same_solution
 from .endings import solve, train
@@ -19,6 +18,30 @@ FITS = {
     "finer rows": {"gamma": 0.02, "C": 1000.0, "tol": 1e-8},
     "no bias": {"gamma": 0.05, "C": 10.0, "bias": False},
     "precomputed": {"C": 10.0, "kernel": "precomputed"},
+    "least squares, factorised": {"model": "lssvm", "gamma": 0.05, "C": 10.0, "tol": 1e-30},
+    "least squares, rows in memory": {"model": "lssvm", "gamma": 0.05, "C": 100.0, "cache_mb": 3.7},
+    "least squares, few rows": {"model": "lssvm", "gamma": 0.05, "C": 100.0, "cache_mb": 0.3},
+    "least squares, no bias": {"model": "lssvm", "C": 100.0, "cache_mb": 0.3, "bias": False},
+    "newton": {"solver": "newton", "gamma": 0.05, "C": 10.0},
+    "newton, few rows": {"solver": "newton", "gamma": 0.05, "C": 10.0, "cache_mb": 0.3},
+    "newton, then pairs": {
+        **{"solver": "newton", "kernel": "poly", "gamma": 1.0, "degree": 2, "coef0": 1.0},
+        **{"C": 1e4, "tol": 1e-9, "max_iter": 500},
+    },
+    "algorithm 1": {
+        "solver": "nesvm",
+        "mu": 0.1,
+        "tol": 1e-3,
+        "max_iter": 60,
+        "lipschitz": "tight",
+    },
+    "algorithm 1, printed": {"solver": "nesvm", "tol": 1e-12, "max_iter": 60, "epsilon": 1e-9},
+    "algorithm 2": {"solver": "homotopy", "gamma": 0.05, "tol": 1e-12, "max_iter": 60},
+    "algorithm 2, moving": {
+        **{"solver": "homotopy", "kernel": "poly", "gamma": 0.1, "degree": 2, "max_iter": 60},
+        **{"lipschitz": "tight", "moving_centre": True, "restart": True, "schedule": "gap"},
+    },
+    "algorithm 1 of least squares": {"model": "lssvm", "solver": "nesvm", "max_iter": 40},
     "columns": {"model": "lpsvm", "gamma": 0.05, "C": 10.0},
 }
 
@@ -55,17 +78,35 @@ def test_a_fit_that_is_resumed_anywhere_has_the_bits_of_one_that_was_not(name, t
         np.testing.assert_array_equal(rest.beta, whole.beta)
 
 
-def test_a_checkpoint_inside_a_fit_is_for_machines_that_have_states():
-    for model, solver, saved in (
-        ("csvm", "auto", True),
-        ("csvm", "coordinate", True),
-        ("csvm", "newton", False),
-        ("lssvm", "auto", False),
-        ("lpsvm", "auto", True),
-    ):
-        settings = Settings(model, "rbf", solver=solver)
-        assert kernel_fits.saves_its_state(settings) is saved
-        assert kernel_fits.saves_its_state(Settings(model, solver=solver))
+@pytest.mark.parametrize("solver", ["newton", "coordinate"])
+def test_a_level_of_few_rows_that_was_cut_short_is_begun_again(solver, tmp_path, monkeypatch):
+    monkeypatch.setattr(coarse.newton_in_levels, "__defaults__", (100, None))
+    monkeypatch.setattr(coarse.pairwise_in_levels, "__defaults__", (100, None))
+    X, y = draw()
+    given = {"kernel": "rbf", "gamma": 0.05, "C": 100.0, "tol": 1e-6, "solver": solver}
+    given |= {"checkpoint": tmp_path / "state", "checkpoint_every": 1e-9}
+    whole = solve(X, y, **given)
+    (tmp_path / "state").unlink()
+    part = solve(X, y, **given, callback=lambda row: "warm_up" in row)
+    assert part.status == "interrupted"
+    assert read_snapshot(tmp_path / "state")["slots"] == {}
+    rest = solve(X, y, **given, resume=True)
+    same_solution(rest, whole)
+    np.testing.assert_array_equal(rest.beta, whole.beta)
+
+
+@pytest.mark.parametrize("solver", ["newton", "coordinate", "homotopy"])
+def test_a_run_at_its_limit_is_saved_where_it_stands(solver, tmp_path):
+    X, y = draw()
+    given = {"kernel": "rbf", "gamma": 0.05, "C": 100.0, "tol": 1e-12, "solver": solver}
+    whole = solve(X, y, **given, max_iter=20)
+    given |= {"checkpoint": tmp_path / "state"}  # renewed after a minute
+    assert solve(X, y, **given, max_iter=7).n_iter == 7
+    (slot,) = read_snapshot(tmp_path / "state")["slots"].values()
+    assert slot["state"]["run"]["iterations"] == 7
+    rest = solve(X, y, **given, max_iter=20, resume=True)
+    same_solution(rest, whole)
+    np.testing.assert_array_equal(rest.beta, whole.beta)
 
 
 def test_pairs_of_classes_go_on_inside_a_pair(tmp_path):

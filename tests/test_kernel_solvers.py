@@ -13,6 +13,7 @@ from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.driver import always, drive
+from nesvm_jit.solvers.least_squares import begin as begin_equations
 from nesvm_jit.solvers.least_squares import least_squares
 from nesvm_jit.solvers.pairwise import begin, choose
 from nesvm_jit.solvers.run import Run
@@ -45,7 +46,7 @@ def solved(rows, y, c, bias, tol=1e-8, alpha0=None, **limits):
 def least_squares_of(rows, y, c, bias, budget=AMPLE, tol=1e-10):
     problem = KernelProblem(rows, y, c, bias, SQUARE)
     run = Run(problem, Settings(tol=tol, max_iter=500))
-    drive(least_squares(problem, budget), run, always)
+    drive(least_squares(problem, begin_equations(problem, budget)), run, always)
     return run
 
 

@@ -22,6 +22,7 @@ from nesvm_jit.selection.result import Fit
 from nesvm_jit.selection.search import Column, save
 from nesvm_jit.settings import Settings
 from nesvm_jit.solvers.driver import always, drive
+from nesvm_jit.solvers.least_squares import begin as begin_equations
 from nesvm_jit.solvers.least_squares import least_squares
 from nesvm_jit.solvers.run import Run
 from scipy.special import expit
@@ -162,7 +163,7 @@ def test_conjugate_gradients_go_on_where_one_of_two_systems_is_solved():
     y = np.array([1.0, 1, 1, -1, 1, -1, -1, 1])
     problem = KernelProblem(KernelRows(None, None, 0, K=K), y, np.ones(n), True, SQUARE)
     run = Run(problem, Settings(tol=0.0, max_iter=50))
-    drive(least_squares(problem, 0.0), run, always)
+    drive(least_squares(problem, begin_equations(problem, 0.0)), run, always)
     table = run.history()
     assert len(table["round"]) >= 3
     assert np.isfinite(table["objective"]).all()

@@ -3,6 +3,7 @@ the model is not ½‖w‖² (‖β‖₁ in lpsvm)."""
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +23,9 @@ from ..problems.kernel_rows import KernelRows
 from ..problems.rounding import Columns
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import HALF_SQUARE, Settings
-from ..solvers import gradient
-from ..solvers.coarse import newton_in_levels, pairwise_in_levels, run_in_pairs
+from ..solvers import gradient, least_squares, pairwise
+from ..solvers.coarse import newton_in_levels, pairwise_in_levels, run_by_newton, run_in_pairs
 from ..solvers.driver import always, drive, now_and_then
-from ..solvers.least_squares import least_squares
-from ..solvers.pairwise import begin
 from ..solvers.rescue import before_rescue, is_trained, rescue
 from ..solvers.run import Run
 from .finish import Ending, conclude, until_interrupted, untrained
@@ -74,20 +73,19 @@ def solve_kernel(
         run.go_on_after(before, problem.current())
     ending = Ending(run, partial(settle_kernel, run))
     settle = ending.settle
-    saving = None if slot is None else KernelSaving(slot, problem)
     left = partial(before_rescue, run) if loss == HINGE else None
     with until_interrupted(run, left):
         if run.done:
             pass
         elif run.engine == "coordinate":
-            _run_pairwise(problem, ending, alpha0, saving)
+            _run_pairwise(problem, ending, alpha0, slot)
         elif run.engine == "newton" and loss == SQUARE:
             with np.errstate(all="ignore"):  # what is no number ends the run uncertified
-                drive(least_squares(problem, budget_bytes(settings.cache_mb)), run, always)
+                _run_equations(problem, run, slot)
         else:
             smooth = SmoothedKernel(problem, model)
             settle = partial(settle_smoothed, smooth, run)
-            _run_smoothed(smooth, run)
+            _run_smoothed(smooth, run, slot)
     out_of_time = before is None and run.status == "time_limit"
     if out_of_time and loss == HINGE and not is_trained(run):
         with until_interrupted(run):
@@ -99,22 +97,16 @@ def solve_kernel(
     return found
 
 
-def saves_its_state(settings: Settings) -> bool:
-    """Whether a fit with these settings can be saved before it ends."""
-    if settings.kernel == "linear" or settings.model not in HALF_SQUARE:
-        return True
-    return settings.model == "csvm" and settings.solver in ("auto", "coordinate")
-
-
 def _run_pairwise(
     problem: KernelProblem,
     ending: Ending,
     alpha0: np.ndarray | None,
-    saving: KernelSaving | None,
+    slot: Slot | None,
 ) -> None:
     """Pairwise steps, from a state that was saved if there is one; on finer rows where the rounding
     of K alone keeps the gap open."""
     run = ending.run
+    saving = None if slot is None else KernelSaving(slot, problem, ("coordinate",))
     state = None if saving is None else saving.take_up(run)
     if run.problem is not problem:  # the run had come to the finer rows
         assert state is not None
@@ -126,9 +118,11 @@ def _run_pairwise(
         rng = np.random.default_rng(run.settings.seed)
         pairwise_in_levels(problem, run, rng, saving=saving)
     else:
-        run_in_pairs(problem, begin(problem, alpha0), run, saving)
+        run_in_pairs(problem, pairwise.begin(problem, alpha0), run, saving)
     if problem.rows.finer is None:
-        ending.go_on(lambda: run_in_pairs(problem, begin(problem, problem.beta * problem.y), run))
+        ending.go_on(
+            lambda: run_in_pairs(problem, pairwise.begin(problem, problem.beta * problem.y), run)
+        )
         return
     if run.status == "converged" and not ending.holds():
         run.status = ""
@@ -137,20 +131,52 @@ def _run_pairwise(
         beta = problem.beta
         finer = problem.on_finer_rows()
         with run.going_on(finer):
-            run_in_pairs(finer, begin(finer, beta * problem.y), run, saving)
+            run_in_pairs(finer, pairwise.begin(finer, beta * problem.y), run, saving)
 
 
-def _run_smoothed(smooth: SmoothedKernel, run: Run) -> None:
-    """The engines that minimise F_μ in the kernel's metric."""
+def _run_equations(problem: KernelProblem, run: Run, slot: Slot | None) -> None:
+    """LS-SVM's equations, from a state that was saved if there is one."""
+    saving = None if slot is None else KernelSaving(slot, problem, ("equations",))
+    state = None if saving is None else saving.take_up(run)
+    if state is None:
+        state = least_squares.begin(problem, budget_bytes(run.settings.cache_mb))
+    if saving is not None:
+        saving.state = state
+    drive(least_squares.least_squares(problem, state), run, always, saving=saving)
+
+
+def _run_smoothed(smooth: SmoothedKernel, run: Run, slot: Slot | None) -> None:
+    """The engines that minimise F_μ in the kernel's metric, from a state that was saved if there is
+    one."""
+    engines = ("newton", "coordinate") if run.engine == "newton" else ("gradient",)
+    saving = None if slot is None else KernelSaving(slot, smooth.kernel, engines, smooth)
+    state = None if saving is None else saving.take_up(run)
     if run.engine == "newton":
-        newton_in_levels(smooth, run, np.random.default_rng(run.settings.seed))
-        if not run.done:  # K may be so nearly singular that only pairs of coordinates go on
-            run.hand_over(smooth.kernel)
-            run_in_pairs(smooth.kernel, begin(smooth.kernel, run.alpha), run)
-    else:
-        run.problem, zero = smooth, np.zeros(smooth.n_variables)
+        _run_newton(smooth, run, state, saving)
+        return
+    run.problem, zero = smooth, np.zeros(smooth.n_variables)
+    if state is None:
         state = gradient.begin(smooth, run, zero, zero)
-        drive(gradient.steps(smooth, run, state), run, now_and_then)
+    if saving is not None:
+        saving.state = state
+    drive(gradient.steps(smooth, run, state), run, now_and_then, saving=saving)
+    if saving is not None and saving.asked and not run.done:  # it ended by itself before
+        run.status = "interrupted"
+
+
+def _run_newton(smooth: SmoothedKernel, run: Run, state: Any, saving: KernelSaving | None) -> None:
+    """Newton's steps, then pairs of coordinates: K may be so nearly singular that only they go
+    on."""
+    if state is None:
+        newton_in_levels(smooth, run, np.random.default_rng(run.settings.seed), saving=saving)
+    elif not isinstance(state, pairwise.State):
+        run_by_newton(smooth, state, run, saving)
+    if run.done:
+        return
+    if not isinstance(state, pairwise.State):
+        run.hand_over(smooth.kernel)
+        state = pairwise.begin(smooth.kernel, run.alpha)
+    run_in_pairs(smooth.kernel, state, run, saving)
 
 
 def _solve_on_columns(

@@ -21,7 +21,7 @@ from ..problems.shard import Shard
 from ..problems.streamed import Streamed
 from ..settings import Settings
 from .costs import costs
-from .kernel import saves_its_state, solve_kernel
+from .kernel import solve_kernel
 from .linear import solve_problem, solve_rows
 from .small import Part, solve_small_problems
 from .solution import Solution
@@ -57,11 +57,6 @@ def solve(
     given = any(v is not None for v in (w0, w_star, alpha0)) or b0 != 0.0 or b_star != 0.0
     if kernel != "linear" and given:
         raise InputError("w0, b0, w_star, b_star and alpha0 are for linear machines")
-    if checked.checkpoint is not None and not saves_its_state(checked):
-        raise InputError(
-            "checkpoint is for linear machines here, for csvm with a kernel by solver auto or "
-            "coordinate, and for lpsvm with a kernel; for all machines in `train`"
-        )
     X = as_matrix(X, borrow=True)
     n, p = shape(X)
     if n == 0:

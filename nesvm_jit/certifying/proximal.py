@@ -15,7 +15,7 @@ import numpy as np
 from ..jit import one_blas_thread
 from ..kernels import accumulate, hessian, hessian_diagonal, hessian_times, margins
 from ..matrix.matrix import Matrix, shape
-from ..numerics.conjugate_gradients import conjugate_gradients
+from ..numerics.conjugate_gradients import begin, conjugate_gradients
 
 FIRST, GROWTH, LARGEST = 10.0, 5.0, 1e8  # σ_i/c_i at first, its factor, and its end
 DENSE = 2000  # features up to which the Hessian is factorised, beyond by conjugate gradients
@@ -99,7 +99,12 @@ class Proximal:
 
         diagonal = np.append(1.0 + hessian_diagonal(self.X, bent), corner)
         enough, found = None, np.zeros((1, p + 1))
-        steps = conjugate_gradients(times, -at.slope[None], lambda R: R / diagonal)
+
+        def precondition(R: np.ndarray) -> np.ndarray:
+            return R / diagonal
+
+        start = begin(-at.slope[None], precondition)
+        steps = conjugate_gradients(times, precondition, start)
         for k, iterate in enumerate(steps):
             self.passes += 1.0
             found, rest = iterate.S, float(iterate.rest[0])

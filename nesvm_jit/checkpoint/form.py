@@ -29,6 +29,17 @@ def whole(value: Any) -> None:
         raise MismatchError(f"a whole number is required, got {value!r:.40}")
 
 
+def whole_up_to(most: int) -> Form:
+    """A whole number from 0 to this."""
+
+    def check(value: Any) -> None:
+        whole(value)
+        if value > most:
+            raise MismatchError(f"a whole number up to {most} is required, got {value!r:.40}")
+
+    return check
+
+
 def duration(value: Any) -> None:
     """Seconds from 0 on."""
     number(value)
@@ -40,6 +51,12 @@ def flag(value: Any) -> None:
     """True or false."""
     if not isinstance(value, bool):
         raise MismatchError(f"true or false is required, got {value!r:.40}")
+
+
+def no(value: Any) -> None:
+    """False."""
+    if value is not False:
+        raise MismatchError(f"false is required, got {value!r:.40}")
 
 
 def text(value: Any) -> None:

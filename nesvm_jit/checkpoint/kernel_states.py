@@ -1,45 +1,67 @@
-"""What of a run of pairwise steps has to be saved to go on with it bit by bit elsewhere."""
+"""What of a run of a kernel machine has to be saved to go on with it bit by bit elsewhere."""
 
 import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ..models.base import UNSMOOTHED
-from ..problems.evaluation import NO_GRADIENT, NO_SUMS, Evaluation
+from ..models.base import Smoothing
+from ..problems.evaluation import NO_SUMS, Evaluation
 from ..problems.kernel import KernelProblem
 from ..problems.settling_kernel import Sums
-from ..solvers.pairwise import State
+from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
+from ..solvers import gradient, least_squares, nesvm, newton, pairwise
 from ..solvers.run import COLUMNS, Run
 from .checkpoint import Slot
 from .form import (
     Form,
+    anything,
     duration,
     either,
     fields,
     flag,
     floats,
+    known_fields,
+    no,
     number,
     one_of,
     optional,
     rows_of,
     sequence,
+    table,
     text,
     whole,
     whole_numbers,
+    whole_up_to,
 )
+from .states import gradient_fields
 
 _AS_IT_IS = ("why", "iterations", "best_row", "objective", "dual", "least_gap", "idle")
+_OF_EVALUATION = ("point", "value", "gradient", "objective", "alpha", "u", "felt")
+SMOOTHED = ("newton", "gradient")  # engines whose problem is the smoothed one
 
 
 class KernelSaving:
-    """Saves a run of pairwise steps with where its problem stands, or takes them up."""
+    """Saves a run of a kernel machine with the state of its engine, one of those named, and where
+    its problem stands, or takes them up. Those that minimise F_μ do so on `smooth`."""
 
-    ready = True  # between any two iterations
-
-    def __init__(self, slot: Slot, problem: KernelProblem):
-        self._slot, self._problem = slot, problem
-        self.state: State | None = None
+    def __init__(
+        self,
+        slot: Slot,
+        problem: KernelProblem,
+        engines: tuple[str, ...],
+        smooth: SmoothedKernel | None = None,
+    ):
+        self._slot, self._problem, self._engines, self._smooth = slot, problem, engines, smooth
+        self.state: Any = None
         self.asked = False  # to end where the state can be saved
+
+    @property
+    def ready(self) -> bool:
+        """Whether the state can be saved; it is not where μ or the engine changes next."""
+        return not self.state.settled
 
     def due(self) -> bool:
         """Whether it is time to save."""
@@ -47,86 +69,171 @@ class KernelSaving:
 
     def save(self, run: Run) -> None:
         """Save the run and where its problem stands, between two iterations."""
-        best = run.best
-        assert best is not None
-        assert self.state is not None
+        engine, steps = _engine_state(self.state)
         self._slot.put(
             {
                 "run": {
                     "seconds": time.perf_counter() - run.started,
                     "rows": np.array(run.rows, dtype=float),
                     "alpha": run.alpha,
-                    "best": {
-                        "point": best.point,
-                        "objective": best.objective,
-                        "felt": best.felt,
-                        "f": best.known.f,
-                        "reach": best.known.reach,
-                        "terms": best.known.terms,
-                    },
+                    "best": None if run.best is run.latest else _saved(run.best),
+                    "latest": _saved(run.latest),
                     **{name: getattr(run, name) for name in _AS_IT_IS},
                 },
-                "engine": "coordinate",
-                "finer": run.problem is not self._problem,
+                "engine": engine,
+                "finer": run.problem is not self._problem and run.problem is not self._smooth,
                 "problem": run.problem.state(),
-                "steps": {name: getattr(self.state, name) for name in ("previous", "best", "idle")},
+                "steps": steps,
             }
         )
 
-    def take_up(self, run: Run) -> State | None:
-        """Bring the run and its problem to what was saved; the state of the steps, if there is
-        one."""
+    def take_up(self, run: Run) -> Any:
+        """Bring the run and its problem to what was saved; the state of the engine, if there is
+        one. What is made again for the engine comes before the rows of K that were kept, as it
+        did: the bits of rows depend on those that were computed beside them."""
         saved = self._slot.state
         if saved is None:
             return None
-        self._slot.require_form(kernel_state(self._problem), saved)
-        known = saved["run"]
+        self._slot.require_form(partial(_require_state, self._problem, self._engines), saved)
+        known, engine = saved["run"], saved["engine"]
         for name in _AS_IT_IS:
             setattr(run, name, known[name])
         run.started -= known["seconds"]
         run.rows = [(int(row[0]), *row[1:]) for row in known["rows"].tolist()]
         run.alpha = known["alpha"]
-        best, P = known["best"], float(known["best"]["objective"])
-        sums = Sums(best["f"], float(best["reach"]), int(best["terms"]))
-        run.best = Evaluation(
-            *(best["point"], UNSMOOTHED, P, NO_GRADIENT, P, NO_SUMS), felt=best["felt"], known=sums
-        )
+        run.latest = _evaluation(known["latest"])
+        run.best = run.latest if known["best"] is None else _evaluation(known["best"])
         if saved["finer"]:
             run.problem = self._problem.on_finer_rows()
+        elif engine in SMOOTHED:
+            run.problem = self._smooth
+        resume = partial(_resume, engine, run)
+        self.state = self._slot.require_form(resume, saved["steps"])
         run.problem.restore(saved["problem"])
-        return State(**saved["steps"], begun=True)
+        return self.state
 
 
-def kernel_state(problem: KernelProblem) -> Form:
-    """The form of what is saved of a run on this problem."""
-    n = problem.n_rows
-    best = fields(
-        point=floats(n + 1),
-        **dict.fromkeys(("objective", "felt", "reach"), number),
-        f=floats(n),
-        terms=whole,
+def _engine_state(state: Any) -> tuple[str, dict[str, Any]]:
+    """The name of a state in a file, and what of it is saved. Where a walk stands is the latest
+    evaluation."""
+    if isinstance(state, (least_squares.Refined, least_squares.Iterated)):
+        return "equations", least_squares.facts_of(state)
+    steps = dict(vars(state))
+    if isinstance(state, newton.State):
+        return "newton", {**steps, "walk": {"centre": state.walk.centre}}
+    return "gradient" if isinstance(state, nesvm.State) else "coordinate", steps
+
+
+def _resume(engine: str, run: Run, steps: dict[str, Any]) -> Any:
+    """The state of an engine that was saved."""
+    if engine == "coordinate":
+        return pairwise.State(**steps)
+    if engine == "equations":
+        return least_squares.resume(run.problem, steps)
+    if engine == "gradient":
+        return gradient.resume(run.problem, run, steps)
+    assert run.latest is not None
+    walk = KernelWalk(run.problem, run.latest, steps["walk"]["centre"])
+    return newton.State(**{**steps, "walk": walk, "smoothing": Smoothing(*steps["smoothing"])})
+
+
+def _saved(at: Evaluation | None) -> dict[str, Any]:
+    """An evaluation, without what only linear machines know, and without what it is worth as a dual
+    point, which has been noted."""
+    assert at is not None
+    known = None if at.known is None else {**at.known._asdict()}
+    facts = {name: getattr(at, name) for name in _OF_EVALUATION}
+    return {**facts, "smoothing": tuple(at.smoothing), "known": known}
+
+
+def _evaluation(saved: dict[str, Any]) -> Evaluation:
+    known = saved["known"] and Sums(**saved["known"])
+    smoothing = Smoothing(*saved["smoothing"])
+    return Evaluation(**{**saved, "smoothing": smoothing, "known": known}, sums=NO_SUMS)
+
+
+# ---------------------------------------------------------------- forms
+
+
+def _require_state(problem: KernelProblem, engines: tuple[str, ...], saved: Any) -> None:
+    """Refuse what is no state of such a run on this problem."""
+    fields(engine=one_of(*engines), rest=anything)(saved)
+    engine, n = saved["engine"], problem.n_rows
+    smoothed = engine in SMOOTHED
+    evaluation = fields(
+        point=floats(2 * n + 1 if smoothed else n + 1),
+        smoothing=sequence(number, number),
+        **dict.fromkeys(("value", "objective", "felt"), number),
+        gradient=floats(2 * n + 1) if smoothed else either(floats(0), floats(2 * n + 1)),
+        **dict.fromkeys(("alpha", "u"), floats(n) if smoothed else optional(floats(n))),
+        known=optional(fields(f=floats(n), reach=number, terms=whole, moved=number)),
     )
     run = fields(
         seconds=duration,
         rows=either(floats(0), floats(None, len(COLUMNS))),
         alpha=optional(floats(n)),
-        best=best,
+        best=optional(evaluation),
+        latest=evaluation,
         why=text,
         iterations=whole,
         best_row=optional(whole),
         **dict.fromkeys(("objective", "dual", "least_gap"), number),
         idle=whole,
     )
+    whole_form = fields(
+        run=run,
+        engine=one_of(engine),
+        finer=no if smoothed or engine == "equations" else flag,
+        problem=_where(n, smoothed),
+        steps=_STEPS[engine](problem),
+    )
+    whole_form(saved)
+
+
+def _where(n: int, smoothed: bool) -> Form:
+    """Where a problem stands, and the rows of K that are kept."""
     kept = fields(
         clock=whole,
         **dict.fromkeys(("owner", "used", "with", "numbers", "sizes", "members"), whole_numbers),
     )
-    where = fields(
+    return fields(
         **dict.fromkeys(("beta", "f"), floats(n)),
         rounding=sequence(number, number, number),
         terms=whole,
         rows=fields(computed=number, kept=optional(kept)),
+        **({"spectral": table(number)} if smoothed else {}),
     )
-    steps = fields(previous=rows_of(n), best=floats(3), idle=whole)
-    engine = one_of("coordinate")
-    return fields(run=run, engine=engine, finer=flag, problem=where, steps=steps)
+
+
+def _pairs(problem: KernelProblem) -> Form:
+    flags = dict.fromkeys(("begun", "settled"), flag)
+    return fields(previous=rows_of(problem.n_rows), best=floats(3), idle=whole, **flags)
+
+
+def _newton(problem: KernelProblem) -> Form:
+    return fields(
+        walk=fields(centre=optional(floats(problem.n_rows))),
+        smoothing=sequence(number, number),
+        smallest=number,
+        begun=flag,
+    )
+
+
+def _gradient(problem: KernelProblem) -> Form:
+    return known_fields(**gradient_fields(2 * problem.n_rows + 1))
+
+
+def _equations(problem: KernelProblem) -> Form:
+    n, used, sides = problem.n_rows, int(np.count_nonzero(problem.c)), 1 + problem.bias
+    refined = fields(beta=floats(used), f=floats(used), b=number, k=whole)
+    at = fields(**dict.fromkeys(("S", "R", "D"), floats(sides, n)), rest=floats(sides), fresh=flag)
+    rank = whole_up_to(least_squares.RANK)
+    return either(refined, fields(rank=rank, at=at, F=floats(sides, n), k=whole))
+
+
+_STEPS: dict[str, Callable[[KernelProblem], Form]] = {
+    "coordinate": _pairs,
+    "newton": _newton,
+    "gradient": _gradient,
+    "equations": _equations,
+}

@@ -140,13 +140,11 @@ def linear_state(problem: LinearProblem) -> Form:
         rows=anything,  # compared with those of the shard
     )
     engine = known_fields(
-        **dict.fromkeys(("w", "w_star", "history", "v"), floats(v)),
-        y=optional(floats(v)),
-        **dict.fromkeys(("smoothing", "start"), smoothing),
-        **dict.fromkeys(("L", "F", "share", "smallest", "promise", "patience"), number),
-        **dict.fromkeys(("spread", "gap"), number),
-        **dict.fromkeys(("k", "t", "iterations", "next_look", "epochs", "idle"), whole),
-        **dict.fromkeys(("settled", "begun"), flag),
+        **gradient_fields(v),
+        v=floats(v),
+        **dict.fromkeys(("smallest", "promise", "patience", "spread", "gap"), number),
+        **dict.fromkeys(("next_look", "epochs", "idle"), whole),
+        begun=flag,
         walk=walk,
         dual=floats(n, WIDTH),
         order=row_numbers(n),
@@ -157,3 +155,15 @@ def linear_state(problem: LinearProblem) -> Form:
     )
     counted = fields(passes=number, spectral=table(number))
     return fields(run=run, problem=counted, engine=engine)
+
+
+def gradient_fields(v: int) -> dict[str, Form]:
+    """The forms of what gradient methods remember of v variables."""
+    return {
+        **dict.fromkeys(("w", "w_star", "history"), floats(v)),
+        "y": optional(floats(v)),
+        **dict.fromkeys(("smoothing", "start"), sequence(number, number)),
+        **dict.fromkeys(("L", "F", "share"), number),
+        **dict.fromkeys(("k", "t", "iterations"), whole),
+        "settled": flag,
+    }

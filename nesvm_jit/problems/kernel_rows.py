@@ -272,7 +272,8 @@ class KernelRows:
         kept = saved["kept"]
         if kept is None or self.X is None or not self._fits(kept):
             return
-        self._clock = int(kept["clock"])
+        self._clock, self._groups = int(kept["clock"]), {}
+        self._slots[:] = -1
         self._owner[:], self._used[:], self._with[:] = kept["owner"], kept["used"], kept["with"]
         places = np.flatnonzero(self._owner >= 0)
         self._slots[self._owner[places]] = places

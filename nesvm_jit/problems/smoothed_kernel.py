@@ -7,6 +7,8 @@ paper has it, the gradient is K times that one: two products a round, and the co
 squared.
 """
 
+from typing import Any
+
 import numpy as np
 
 from ..kernels.loss import RowData, loss_about, loss_slope
@@ -56,6 +58,15 @@ class SmoothedKernel(Curved):
         """The point of this β and b."""
         return np.concatenate([beta, self.kernel.rows.times(beta)[0], [b]])
 
+    def state(self) -> dict[str, Any]:
+        """Where the kernel problem stands, and the constants that are known."""
+        return {**self.kernel.state(), "spectral": dict(self._spectral)}
+
+    def restore(self, saved: dict[str, Any]) -> None:
+        """Stand where a state was saved."""
+        self.kernel.restore(saved)
+        self._spectral = dict(saved["spectral"])
+
     # ------------------------------------------------------------ values
 
     def at(self, v: np.ndarray, smoothing: Smoothing, centre: np.ndarray | None = None):
@@ -91,7 +102,7 @@ class SmoothedKernel(Curved):
         if alpha is not None:
             centre = np.zeros(self.n_rows)
             np.divide(alpha, self.rows.c, out=centre, where=self.rows.c > 0.0)
-        return KernelWalk(self, v, smoothing, centre)
+        return KernelWalk(self, self.at(v, smoothing, centre), centre)
 
     # ------------------------------------------------------------ bounds
 
@@ -146,15 +157,8 @@ class KernelWalk:
     """Steps of a kernel machine: where they have led, `at`, and the dual variables that F_μ is
     smoothed about from now on."""
 
-    def __init__(
-        self,
-        problem: SmoothedKernel,
-        v: np.ndarray,
-        smoothing: Smoothing,
-        centre: np.ndarray | None,
-    ):
-        self.problem, self.centre = problem, centre
-        self.at = problem.at(v, smoothing, centre)
+    def __init__(self, problem: SmoothedKernel, at: Evaluation, centre: np.ndarray | None):
+        self.problem, self.at, self.centre = problem, at, centre
         self._direction = np.zeros(problem.n_variables)
 
     @property

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ..numerics.cholesky import factorise, solve_ridged
-from ..numerics.conjugate_gradients import conjugate_gradients
+from ..numerics.conjugate_gradients import begin, conjugate_gradients
 from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
 
 LARGEST = 3000  # rows of A up to which K_AA is factorised
@@ -80,10 +80,12 @@ def _iterated(
         wide[:, A] = D
         return rows.times(*wide)[:, A] + ridge * D
 
+    def precondition(R: np.ndarray) -> np.ndarray:
+        return scale * R
+
     S, enough = np.zeros_like(R), forcing**2 * (scale * R * R).sum(axis=1)
-    for found in itertools.islice(
-        conjugate_gradients(apply, R, lambda R: scale * R), MOST_PRODUCTS
-    ):
+    products = conjugate_gradients(apply, precondition, begin(R, precondition))
+    for found in itertools.islice(products, MOST_PRODUCTS):
         S = found.S
         if (found.rest <= enough).all():
             break

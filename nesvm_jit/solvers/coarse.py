@@ -28,21 +28,36 @@ NEXT = Smoothing(0.25, 0.25)  # where newton goes on from the level below
 
 
 def newton_in_levels(
-    smooth: SmoothedKernel, run: Run, rng: np.random.Generator, few: int = FEW
+    smooth: SmoothedKernel,
+    run: Run,
+    rng: np.random.Generator,
+    few: int = FEW,
+    saving: Saving | None = None,
 ) -> None:
     """Newton steps on the problem, from those on a quarter of its rows where it has many."""
 
     def below(small: KernelProblem, small_run: Run) -> None:
         newton_in_levels(SmoothedKernel(small, smooth.model), small_run, rng, few)
 
-    v0, start, moving = np.zeros(smooth.n_variables), newton.FIRST, run.settings.moving_centre
+    v0, start = np.zeros(smooth.n_variables), newton.FIRST
     run.problem = smooth
     if smooth.n_rows > few and not run.enter(smooth.at(v0, start)):
         v0, start = smooth.start(*_below(smooth.kernel, run, rng, below)), NEXT
-    # also where the run is over: what the level below has found is evaluated on all rows
+    # also where the run is over: what the level below has found is evaluated on all rows, and not
+    # saved, since a level that was not cut short leads elsewhere
     state = newton.begin(smooth, v0, start)
-    steps = newton.newton(smooth, state, active_set_direction, moving is not False)
-    drive(steps, run, where_it_may_end, newton.PATIENCE)
+    run_by_newton(smooth, state, run, None if run.done else saving)
+
+
+def run_by_newton(
+    smooth: SmoothedKernel, state: newton.State, run: Run, saving: Saving | None = None
+) -> None:
+    """Newton steps from a state, to their end."""
+    if saving is not None:
+        saving.state = state
+    moving = run.settings.moving_centre is not False
+    steps = newton.newton(smooth, state, active_set_direction, moving)
+    drive(steps, run, where_it_may_end, newton.PATIENCE, saving)
 
 
 def pairwise_in_levels(
@@ -63,7 +78,7 @@ def pairwise_in_levels(
         f, used = np.zeros(problem.n_rows), np.flatnonzero(beta)
         problem.rows.add(used, beta[used], f)
         alpha0 = np.where(problem.y * (f + b) < 1.0, problem.c, 0.0)
-    run_in_pairs(problem, pairs.begin(problem, alpha0), run, saving)
+    run_in_pairs(problem, pairs.begin(problem, alpha0), run, None if run.done else saving)
 
 
 def run_in_pairs(

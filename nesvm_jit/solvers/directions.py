@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 from ..numerics.cholesky import factorise, solve_factored, solve_ridged
-from ..numerics.conjugate_gradients import conjugate_gradients
+from ..numerics.conjugate_gradients import begin, conjugate_gradients
 from ..problems.walk import Walk
 
 WIDEST = 2000  # columns of H up to which it is factorised: beyond, that costs more than it saves
@@ -51,11 +51,14 @@ def iterated(walk: Walk, gradient: np.ndarray) -> np.ndarray:
     scale = 1.0 / (diagonal + ridge)
     enough = FORCING**2 * float(gradient @ (scale * gradient))
     d = np.zeros_like(gradient)
-    products = conjugate_gradients(
-        lambda D: (walk.hessian_times(D[0]) + ridge * D[0])[None],
-        -gradient[None],
-        lambda R: scale * R,
-    )
+
+    def apply(D: np.ndarray) -> np.ndarray:
+        return (walk.hessian_times(D[0]) + ridge * D[0])[None]
+
+    def precondition(R: np.ndarray) -> np.ndarray:
+        return scale * R
+
+    products = conjugate_gradients(apply, precondition, begin(-gradient[None], precondition))
     for found in itertools.islice(products, MOST_PRODUCTS):
         d = found.S[0]
         if found.flat or found.rest[0] <= enough:

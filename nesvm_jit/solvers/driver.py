@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..problems.evaluation import Evaluation
+from ..settings import CUT_SHORT
 from .run import Run
 
 CHECK_EVERY = 10  # iterations between two dual points: with a bias each costs up to two passes
@@ -90,6 +91,8 @@ def drive(
             ends = run.passed() if at is None else run.record(at, certify(run, at))
             if saving is not None and run.status in ("", "interrupted"):
                 ends = _pause(run, saving)
+            elif saving is not None and run.status in CUT_SHORT and saving.ready:
+                saving.save(run)  # a later run may go further
             if ends and at is None:
                 last = steps.send(True)
                 if last is not None:
