@@ -47,6 +47,23 @@ def test_a_linear_fit_is_near_the_optimum(model, bias, kind):
     np.testing.assert_allclose(s.margins, oracle.margins(A, s.w, s.b), atol=1e-12)
 
 
+@pytest.mark.parametrize(("C", "weighted"), [(1e-3, True), (1.0, False), (100.0, True)])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("model", MODELS)
+def test_a_linear_fit_is_newtons_engine_round_by_round(model, bias, C, weighted):
+    """The compiled form of its loop loses no round to a slip that changes no result."""
+    X, y, c = data.half_space_and_costs(n=40, p=4)
+    how = {"C": C, "bias": bias, "tol": 1e-6, "sample_weight": c if weighted else None}
+    s, engine = (solve(X, y, model, solver=solver, **how) for solver in ("auto", "newton"))
+    assert (s.why == CALL, engine.why == CALL) == (True, False)
+    assert s.n_iter == engine.n_iter
+    np.testing.assert_array_equal(s.history["mu"], engine.history["mu"])
+    for name in ("smoothed", "objective"):
+        np.testing.assert_allclose(
+            s.history[name][:-1], engine.history[name][:-1], rtol=1e-9, err_msg=name
+        )
+
+
 @pytest.mark.parametrize("kernel", ["rbf", "poly", "precomputed"])
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("model", ["csvm", "lssvm"])
