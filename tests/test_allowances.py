@@ -869,3 +869,76 @@ def test_what_the_grid_moves_is_part_of_known_sums(coarse, monkeypatch):
     assert seen[0].moved == pytest.approx(a(0.75, 6), rel=NEAR)
     settled(1e-3, HINGE, True, 2.0 * alpha * Y, alpha, known)
     assert seen[1].moved == 0.0
+
+
+# ---------------------------------------------------------------- a run that ends at once
+
+F = np.array([0.5, -0.75, 0.5, 0.25])  # what steps have left of Kβ
+
+
+@pytest.mark.parametrize("loss", [HINGE, SQUARE])
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("b", [0.25, 40.0])
+def test_bounds_of_known_sums_are_those_derived(coarse, loss, bias, b):
+    beta = np.array([0.5, -0.75, 0.5, -0.25])  # the costs are 2, 0.5, 1 and 0
+    signed = np.array([0.5, -0.5 if loss == HINGE else -0.75, 0.5, 0.0])
+    if bias:
+        signed = rounding.on_grid(signed)
+    rows, size = Kernel(), np.abs(signed)
+    known = settling_kernel.Sums(F, 3.0, 5, 0.5)  # how far β moved before is not asked
+    found = settling_kernel.settle_known(rows, ROWS, loss, bias, beta, b, known)
+    moved = a(np.abs(signed - beta).sum(), 6)
+    error = known_error(rows, 5, 3.0, moved, F + b) + a(ENTRIES.shift * size, 2)
+    square = signed @ F + g(12) * (size @ np.abs(F)) + a(size @ error, 4) + 12 * T
+    half = 0.5 * (square + g(8) * abs(square))
+    r = 1.0 - Y * (F + b)
+    off = a(error + g(6) * (np.abs(F + b) + np.abs(r)), 2)
+    losses = np.maximum(r + off, 0.0) if loss == HINGE else a((np.abs(r) + off) ** 2, 3) + T
+    assert found.objective == pytest.approx(half + a(ROWS.c @ losses, 4) + 4 * T, rel=NEAR)
+    spread = Spread(*lower_bound.spread_of(ROWS, signed * Y, np.zeros(4)))
+    value = lower_bound.value_below(spread, bias, loss, half)
+    assert found.dual.value == pytest.approx(value, rel=NEAR)
+    np.testing.assert_array_equal(found.beta, signed)
+    np.testing.assert_array_equal(found.dual.alpha, signed * Y)
+    assert found.f is F
+    np.testing.assert_allclose(found.off, error, rtol=NEAR)
+
+
+def test_a_quadratic_form_of_known_sums_may_be_negative_by_rounding(coarse):
+    known = settling_kernel.Sums(-F, 0.0, 0)
+    beta = np.array([0.5, -0.5, 0.5, 0.0])
+    found = settling_kernel.settle_known(Kernel(), ROWS, SQUARE, False, beta, 0.0, known)
+    error = known_error(Kernel(), 0, 0.0, 0.0, F) + a(ENTRIES.shift * np.abs(beta), 2)
+    square = g(12) * (np.abs(beta) @ np.abs(F)) + a(np.abs(beta) @ error, 4) + 12 * T - beta @ F
+    assert square < 0.0
+    spread = Spread(*lower_bound.spread_of(ROWS, beta * Y, np.zeros(4)))
+    half = 0.5 * (square + g(8) * -square)
+    value = lower_bound.value_below(spread, False, SQUARE, half)
+    assert found.dual.value == pytest.approx(value, rel=NEAR)
+
+
+def test_bounds_of_known_sums_that_are_exact_are_the_next_numbers(monkeypatch):
+    for module in (settling_kernel, upper_bound, lower_bound):
+        monkeypatch.setattr(module, "growth", lambda k: 0.0)
+        monkeypatch.setattr(module, "above", lambda x, k: x)
+        monkeypatch.setattr(module, "TINY", 0.0)
+    rows = Kernel()
+    rows.entries = EntryError(0.0, np.zeros(4), np.zeros(4))
+    known = settling_kernel.Sums(np.array([1.0, 0.25, 0.5, 0.0]), 0.0, 0)
+    found = settling_kernel.settle_known(rows, ROWS, HINGE, True, np.zeros(4), 0.0, known)
+    assert found.objective == np.nextafter(0.5 * 1.25 + 0.5, np.inf)
+    assert found.dual.value == 0.0
+    beta = np.array([0.5, -0.5, 0.0, 0.0])
+    found = settling_kernel.settle_known(rows, ROWS, HINGE, True, beta, 0.0, known)
+    half = 0.5 * np.nextafter(0.375, 1.0)
+    assert found.objective == np.nextafter(np.nextafter(half, 1.0) + 1.125, 2.0)
+    assert found.dual.value == np.nextafter(1.0 - np.nextafter(half, 1.0), 0.0)
+
+
+@pytest.mark.parametrize(("beta", "f"), [(np.full(4, 1e308), 1e308 * Y), (np.zeros(4), Y * np.nan)])
+def test_known_sums_that_are_not_numbers_prove_nothing(beta, f):
+    known = settling_kernel.Sums(f, 1e308, 5)
+    rows = Kernel()
+    found = settling_kernel.settle_known(rows, ROWS, SQUARE, False, beta * Y, 0.0, known)
+    assert found.objective == np.inf
+    assert found.dual.value == (-np.inf if beta.any() else 0.0)

@@ -246,15 +246,19 @@ def test_an_error_ends_the_mode(priced):
 
 
 def test_what_is_begun_again_has_what_is_left_of_its_time(priced, monkeypatch):
-    times = iter([10.0, 12.5, 10.0, 99.0, 10.0, 10.5])
+    times = iter([10.0, 12.5, 10.0, 99.0, 10.0, 10.125, 10.0, 10.5, 10.0, 10.5])
     monkeypatch.setattr(tier.time, "monotonic", lambda: next(times))
     log = []
     run_of(log, lambda: 2.0)(time_limit=60)
     run_of(log, lambda: 2.0)(1, time_limit=60.0)
+    run_of(log, lambda: 2.0)(1, 2, time_limit=0.25)
+    run_of(log, lambda: 2.0)(1, 2, 3, time_limit=0)
     run_of(log, lambda: 2.0)("x", time_limit="wrong")
     assert [entry for entry in log if entry not in ("compiled", "interpreted")] == [
         57.5,
         1e-3,
+        0.125,
+        0,
         "wrong",
     ]
 
