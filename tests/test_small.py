@@ -86,6 +86,21 @@ def test_a_fit_with_a_kernel_is_near_the_optimum(model, bias, kernel):
     np.testing.assert_allclose(s.margins, Phi @ (Phi.T @ s.beta) + s.b, atol=1e-7)
 
 
+@pytest.mark.parametrize(("C", "solver"), [(1.0, "coordinate"), (1000.0, "newton")])
+def test_newtons_steps_are_taken_where_steps_of_pairs_are_too_many(C, solver):
+    X, y, _ = data.half_space_and_costs(n=24, p=3)
+    s = solve(X @ X.T, y, kernel="precomputed", C=C, tol=1e-6)
+    assert (s.status, s.solver, s.why) == ("converged", solver, CALL)
+    assert s.n_iter <= 12
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_least_squares_with_a_kernel_take_one_round(bias):
+    X, y, c = data.half_space_and_costs(n=24, p=3)
+    s = solve(X, y, "lssvm", "rbf", bias=bias, sample_weight=c, tol=1e-8)
+    assert (s.n_iter, s.solver, s.why) == (1, "newton", CALL)
+
+
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("model", MODELS)
 def test_bounds_of_small_fits_hold_in_exact_arithmetic(model, bias):
