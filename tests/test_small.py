@@ -9,10 +9,12 @@ import pytest
 from nesvm_jit import jit, solve, train
 from nesvm_jit.binary.small import Part, solve_small_problems, suits
 from nesvm_jit.binary.solution import Solution
+from nesvm_jit.binary.start import Unfinished
 from nesvm_jit.errors import NotCertifiedWarning
 from nesvm_jit.kernels import small_newton, small_pairs
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
+from nesvm_jit.solvers.run import COLUMNS
 
 from . import data, exact, optima, oracle
 from .compare import same_machine, same_solution
@@ -44,10 +46,14 @@ def test_a_linear_fit_is_near_the_optimum(model, bias, kind):
     assert s.dual_objective <= best * (1 + 1e-9)
     assert best <= s.objective * (1 + 1e-9)
     assert s.gap <= 1e-6
+    assert (s.history["dual"] <= best * (1 + 1e-9)).all()
+    assert (s.history["objective"] >= best * (1 - 1e-9)).all()
     np.testing.assert_allclose(s.margins, oracle.margins(A, s.w, s.b), atol=1e-12)
 
 
-@pytest.mark.parametrize(("C", "weighted"), [(1e-3, True), (1.0, False), (100.0, True)])
+@pytest.mark.parametrize(
+    ("C", "weighted"), [(1e-10, True), (1e-3, True), (1.0, False), (100.0, True)]
+)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("model", MODELS)
 def test_a_linear_fit_is_newtons_engine_round_by_round(model, bias, C, weighted):
@@ -82,6 +88,8 @@ def test_a_fit_with_a_kernel_is_near_the_optimum(model, bias, kernel):
     assert s.dual_objective <= best * (1 + 1e-7)
     assert best <= s.objective * (1 + 1e-7)
     assert s.gap <= 1e-5
+    assert (s.history["dual"] <= best * (1 + 1e-7)).all()
+    assert (s.history["objective"] >= best * (1 - 1e-7)).all()
     assert (s.beta[c == 0.0] == 0.0).all()
     np.testing.assert_allclose(s.margins, Phi @ (Phi.T @ s.beta) + s.b, atol=1e-7)
 
@@ -236,6 +244,28 @@ def test_the_engines_go_on_where_the_call_could_not(monkeypatch):
         assert s.n_iter > 2
         np.testing.assert_array_equal(s.history["round"][:2], [1, 2])
         assert "after" in s.why
+
+
+@pytest.mark.parametrize(
+    ("model", "kernel"),
+    [
+        ("csvm", "linear"),
+        ("lpsvm", "linear"),
+        ("lssvm", "linear"),
+        ("csvm", "rbf"),
+        ("lssvm", "rbf"),
+    ],
+)
+def test_the_call_ends_where_nothing_is_left_to_gain(model, kernel, monkeypatch):
+    monkeypatch.setattr("nesvm_jit.binary.small.FINEST", 0.0)
+    X, y = data.half_space(n=30)
+    settings = Settings(model=model, kernel=kernel, gamma=0.5, tol=0.0)
+    (found,) = solve_small_problems(as_matrix(X), [Part(None, y, np.ones(30))], settings)
+    assert isinstance(found, Unfinished)
+    assert (found.status, found.rounds) == ("", len(found.history))
+    assert found.rounds <= 40
+    last = dict(zip(COLUMNS, found.history[-1], strict=True))
+    assert abs(last["gap"]) < 1e-12
 
 
 def test_what_is_small():
