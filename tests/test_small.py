@@ -12,8 +12,12 @@ from nesvm_jit.binary.solution import Solution
 from nesvm_jit.binary.start import Unfinished
 from nesvm_jit.errors import NotCertifiedWarning
 from nesvm_jit.kernels import small_newton, small_pairs
+from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.problems import labels
+from nesvm_jit.problems.walk import FAINT
 from nesvm_jit.settings import Settings
+from nesvm_jit.solvers import newton
 from nesvm_jit.solvers.run import COLUMNS
 
 from . import data, exact, optima, oracle
@@ -40,8 +44,7 @@ def test_a_linear_fit_is_near_the_optimum(model, bias, kind):
     A = data.as_kind(X, kind)
     best = optima.optimum(model, oracle.dense(A), y, c, bias)
     s = solve(A, y, model, sample_weight=c, bias=bias, tol=1e-6)
-    assert s.status == "converged"
-    assert s.why == CALL
+    assert (s.status, s.certified, s.why) == ("converged", True, CALL)
     assert s.objective == pytest.approx(optima.objective(model, oracle.dense(A), y, c, s.w, s.b))
     assert s.dual_objective <= best * (1 + 1e-9)
     assert best <= s.objective * (1 + 1e-9)
@@ -80,8 +83,7 @@ def test_a_fit_with_a_kernel_is_near_the_optimum(model, bias, kernel):
     A = X @ X.T if kernel == "precomputed" else X
     how = {"coef0": 0.5, "degree": 2, "sample_weight": c, "bias": bias, "tol": 1e-5}
     s = solve(A, y, model, kernel, **how)
-    assert s.status == "converged"
-    assert s.why == CALL
+    assert (s.status, s.certified, s.why) == ("converged", True, CALL)
     assert s.objective == pytest.approx(
         optima.objective(model, Phi, y, c, Phi.T @ s.beta, s.b), rel=1e-8
     )
@@ -107,6 +109,27 @@ def test_least_squares_with_a_kernel_take_one_round(bias):
     X, y, c = data.half_space_and_costs(n=24, p=3)
     s = solve(X, y, "lssvm", "rbf", bias=bias, sample_weight=c, tol=1e-8)
     assert (s.n_iter, s.solver, s.why) == (1, "newton", CALL)
+
+
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_bounds_of_b_allow_for_the_gap_and_for_rounding(model, kernel, monkeypatch):
+    """As docs/certificate.md has them; rounding is made coarse, so that it is seen."""
+    unit = 1e-4
+    monkeypatch.setattr("nesvm_jit.binary.small.growth", lambda k: unit * k)
+    X, y, c = data.half_space_and_costs(n=30, p=3)
+    s = solve(X, y, model, kernel, sample_weight=c, gamma=0.5)
+    assert s.why == CALL
+    products, radius = s.margins - s.b, np.sqrt(2.0 * (s.objective - s.dual_objective))
+    off = radius * np.ones(30)  # √k(x, x)
+    if kernel == "linear":
+        off = (radius + unit * (3 + 8.0) * np.linalg.norm(s.w)) * np.linalg.norm(X, axis=1)
+        off += unit * 8.0 * (np.abs(s.margins) + abs(s.b))
+    expected = labels.bias_range(y, c, products, off, HINGE if model == "csvm" else SQUARE)
+    assert np.isfinite(expected).all()
+    assert s.bias_range == pytest.approx(expected, rel=1e-6)
+    assert solve(X, y, model, kernel, bias=False).bias_range is None
+    assert solve(X, y, "lpsvm").bias_range is None
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -286,6 +309,8 @@ def test_what_is_small():
     assert not small_as(kernel="rbf", approx="nystroem")
     assert not small_as(np.ones((60, 129)))
     assert small_as(np.ones((60, 128)))
+    assert small_as(np.ones((1, 3)), Part(None, np.ones(1), np.ones(1)))
+    assert not small_as(np.ones((0, 3)), Part(None, np.ones(0), np.ones(0)))
     assert not small_as(np.ones((60, 0)))
     assert not small_as(part=Part(None, np.ones((1 << 19) // 5 + 1), np.ones(1)))
     assert small_as(part=Part(None, np.ones((1 << 19) // 5), np.ones(1)))
@@ -336,6 +361,23 @@ def test_a_machine_of_three_classes_takes_few_calls_of_python():
     finally:
         sys.setprofile(None)
     assert len(calls) < 850
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_call_goes_by_the_rules_of_newtons_engine(bias, monkeypatch):
+    X, y = data.half_space(n=30)
+    seen = []
+    fit = small_newton._newton_fit
+    monkeypatch.setattr(
+        small_newton, "_newton_fit", lambda *given: seen.append(given) or fit(*given)
+    )
+    solve(X, y, bias=bias, tol=1e-5, max_iter=150)
+    (_, _, _, has_bias, loss, l1, tol, rules, most, _) = seen[0]
+    assert (has_bias, loss, l1, tol, most) == (bias, HINGE, False, 1e-5, 150)
+    first = newton.FIRST.loss
+    assert rules == small_newton.Rules(
+        first, newton.SMALLEST * first, newton.FACTOR, newton.ENOUGH, newton.NO_DESCENT, FAINT
+    )
 
 
 def test_a_part_is_solved_as_if_it_were_alone():
