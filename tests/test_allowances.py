@@ -10,7 +10,11 @@ from nesvm_jit.kernels import exact_sums
 from nesvm_jit.kernels.exact_sums import Sums
 from nesvm_jit.kernels.loss import HINGE, SQUARE, RowData
 from nesvm_jit.kernels.spec import BLAS, DIFFERENCES, RBF, Spec
+from nesvm_jit.machine import proven
+from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.rows import as_scipy
 from nesvm_jit.problems import (
+    labels,
     lower_bound,
     rounding,
     settling,
@@ -20,6 +24,7 @@ from nesvm_jit.problems import (
 )
 from nesvm_jit.problems.lower_bound import Spread
 from nesvm_jit.problems.rounding import Columns, EntryError
+from scipy.sparse import csr_matrix
 
 U, T = 2.0**-20, 2.0**-17  # in place of 2⁻⁵³ and 2⁻¹⁰⁷⁴
 NEAR = 1e-13
@@ -942,3 +947,128 @@ def test_known_sums_that_are_not_numbers_prove_nothing(beta, f):
     found = settling_kernel.settle_known(rows, ROWS, SQUARE, False, beta * Y, 0.0, known)
     assert found.objective == np.inf
     assert found.dual.value == (-np.inf if beta.any() else 0.0)
+
+
+# ---------------------------------------------------------------- what is proven of labels
+
+
+def test_the_radius_is_raised_by_its_roundings(coarse):
+    assert labels.radius_of(3.0, 1.0) == pytest.approx(a(2.0, 3), rel=NEAR)
+    assert labels.radius_of(3.0, 3.0) == labels.radius_of(1.0, 3.0) == 0.0
+    assert labels.radius_of(np.inf, 3.0) == np.inf
+
+
+def test_a_gap_is_moved_to_the_next_number_above(monkeypatch):
+    monkeypatch.setattr(labels, "above", lambda x, k: x)
+    assert labels.radius_of(2.0, 1.0) == np.sqrt(2.0 * np.nextafter(1.0, 2.0))
+
+
+PRODUCTS, OFF = np.array([0.5, -0.25, 2.0, 9.0]), np.array([0.01, 0.02, 0.03, 9.0])
+
+
+def test_the_range_of_a_mean_allows_for_errors_and_sums(coarse):
+    e, c = (Y - PRODUCTS)[:3], ROWS.c[:3]  # the fourth costs nothing
+    off = a(OFF[:3] + g(4) * (1.0 + np.abs(e)), 4)
+    half = a(c @ off / 3.5 + g(14) * (c @ (np.abs(e) + off)) / 3.5, 4)
+    found = labels.bias_range(Y, ROWS.c, PRODUCTS, OFF, SQUARE)
+    assert found == pytest.approx((c @ e / 3.5 - half, c @ e / 3.5 + half), rel=NEAR)
+
+
+def test_the_range_of_a_quantile_allows_for_errors(coarse):
+    e = (Y - PRODUCTS)[:3]  # ½, −¾ and −1: costs of 1, then 1.5, then 3.5
+    off = a(OFF[:3] + g(4) * (1.0 + np.abs(e)), 4)
+    found = labels.bias_range(Y, ROWS.c, PRODUCTS, OFF, HINGE)  # the positive rows cost 3
+    assert found == pytest.approx((e[0] - off[0], e[0] + off[0]), rel=NEAR)
+
+
+@pytest.mark.parametrize(
+    ("costs", "share", "expected"),
+    [
+        ([2.0, 0.5, 0.5], 0.0, (1.5, 1.5)),
+        ([2.0, 0.5, 1.5], 0.0, (-0.25, 1.5)),  # both 2 and no more: every b between is as good
+        ([2.0, 0.5, 1.5], 0.9, (-0.25, 1.5)),
+        ([2.0 + 1e-3, 0.5, 1.5], 0.9, (-0.25, 1.5)),  # the same, for all that rounding may do
+        ([2.0 + 1e-3, 0.5, 1.5], -1.1, (1.5, 1.5)),
+    ],
+)
+def test_costs_that_may_be_equal_but_for_rounding_leave_b_between(
+    monkeypatch, costs, share, expected
+):
+    """1.5 is the e of a positive row, −¼ and −3 those of negative ones."""
+    monkeypatch.setattr(labels, "above", lambda x, k: x)
+    c, y = np.array(costs), np.array([1.0, -1.0, -1.0])
+    doubt = 1.2e-3 if share > 0 else 0.0
+    monkeypatch.setattr(labels, "growth", lambda k: doubt / c.sum() if k == 14.0 else 0.0)
+    e = np.array([1.5, -3.0, -0.25])
+    assert labels.bias_range(y, c, y - e, np.zeros(3), HINGE) == expected
+
+
+def test_scores_of_the_optimum_are_within_the_radius_and_the_range_of_b(coarse):
+    scores = proven.Scores(
+        np.array([[0.5, -2.0], [1.0, 3.0]]), np.array([[0.1, 0.2], [0.3, 0.4]]), np.array([2.0, 3])
+    )
+    problems = [
+        {"objective": 3.0, "dual_objective": 2.5, "bias_range": [-0.5, 0.25]},
+        {"objective": 2.0, "dual_objective": 2.0, "bias_range": [1.0, 4.0]},
+    ]
+    for bias in (True, False):
+        record = SimpleNamespace(extra={"bias": bias})
+        low, high = proven._bounds(record, problems, scores)
+        for k, problem in enumerate(problems):
+            reach = a((a(1.0, 3) if k == 0 else 0.0) * scores.norms + scores.off[:, k], 4)
+            f = scores.products[:, k]
+            for found, end, side in zip((low, high), problem["bias_range"], (-1, 1), strict=True):
+                b = end if bias else 0.0
+                expected = f + b + side * (reach + g(4) * (np.abs(f) + reach + abs(b)))
+                np.testing.assert_allclose(found[:, k], expected, rtol=NEAR)
+
+
+def test_products_of_a_linear_machine_are_off_by_gamma_of_their_cells(coarse, monkeypatch):
+    monkeypatch.setattr(proven, "TINY", T)
+    weights = np.array([[0.5, 1.0], [-0.25, 0.0], [0.75, 2.0]])
+    record = SimpleNamespace(weights=weights)
+    for rows, cells in ((X, np.full(4, 3)), (csr_matrix(np.where(X > 0, X, 0.0)), [3, 2, 2, 2])):
+        dense = rows if isinstance(rows, np.ndarray) else rows.toarray()
+        found = proven._linear(record, as_matrix(rows))
+        norms = a(np.linalg.norm(dense, axis=1), 0.5 * np.array(cells) + 2)
+        norms = norms + np.sqrt(cells) * 2.0**-537
+        np.testing.assert_allclose(found.norms, norms, rtol=NEAR)
+        np.testing.assert_allclose(found.products, dense @ weights, rtol=1e-12)
+        size = [rounding.norm_above(w) for w in weights.T]
+        off = (
+            np.outer(g(np.array(cells) + 8.0) * norms, size) + (np.array(cells) + 1.0)[:, None] * T
+        )
+        np.testing.assert_allclose(found.off, off, rtol=NEAR)
+
+
+def test_products_of_a_kernel_machine_are_off_by_entries_and_sums(coarse, monkeypatch):
+    monkeypatch.setattr(proven, "TINY", T)
+    roots, asked = np.array([1.5, 1.0, 2.0, 0.5, 3.0, 1.0]), []
+
+    class Rows:
+        def __init__(self, whole, spec, memory):
+            asked.append((as_scipy(whole).toarray(), spec, memory))
+            self.entries = EntryError(1e-3, roots, np.zeros(6))
+
+        def times_between(self, coefs, others):
+            asked.append((coefs, others))
+            return np.arange(12.0).reshape(2, 6)
+
+    monkeypatch.setattr(proven, "KernelRows", Rows)
+    coefs = np.array([[0.5, 0.0], [-1.0, 2.0]])
+    record = SimpleNamespace(
+        coefs=coefs, support=csr_matrix(X[:2]), n_features=3, kernel="rbf", gamma=0.5
+    )
+    record.coef0, record.degree = 0.0, 3
+    found = proven._kernel(record, as_matrix(X))
+    np.testing.assert_array_equal(asked[0][0], np.vstack([X[:2], X]))
+    assert asked[0][1:] == (Spec(RBF, 0.5, 0.0, 3), 0.0)
+    np.testing.assert_array_equal(asked[1][0], np.hstack([coefs.T, np.zeros((2, 4))]))
+    np.testing.assert_array_equal(asked[1][1], np.arange(2, 6))
+    np.testing.assert_array_equal(found.products, np.arange(12.0).reshape(2, 6)[:, 2:].T)
+    np.testing.assert_array_equal(found.norms, roots[2:])
+    rate = a(1e-3 + g(np.array([2, 1]) + 8.0 + 2) * 1.001, 4)
+    reach = a(np.abs(coefs).T @ roots[:2], 6) + 2 * T
+    np.testing.assert_allclose(
+        found.off, a(np.outer(roots[2:], rate * reach), 8) + 2 * T, rtol=NEAR
+    )

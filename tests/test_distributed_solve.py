@@ -18,6 +18,7 @@ from nesvm_jit import distributed
 from nesvm_jit.distributed import connected
 from nesvm_jit.distributed.rows import RowsOnWorkers
 from nesvm_jit.distributed.worker import forget, serve, summarise
+from nesvm_jit.machine import estimate
 
 import distributed as dask
 from tests.endings import solve, train, watched
@@ -249,6 +250,14 @@ def test_more_features_than_there_is_memory_for_are_refused(client, files, monke
     monkeypatch.setattr("nesvm_jit.binary.linear.memory_bytes", lambda: 1000.0)
     with pytest.raises(InputError, match=r"^X must be narrower: 100 features need 0 GB of memory$"):
         solve_there(files("data", "1 1:1\n-1 1:2\n"), client=client, n_features=100)
+
+
+def test_more_classes_than_there_is_memory_for_are_refused(client, files, monkeypatch):
+    monkeypatch.setattr(estimate, "ALWAYS_THERE", 0.0)
+    monkeypatch.setattr(estimate, "memory_bytes", lambda: 3.0 * estimate.PROBLEM_BYTES)
+    text = "1 1:1\n2 1:2\n3 2:1\n"
+    with pytest.raises(InputError, match=r"^y must have fewer classes: 3 of them are 3 sub"):
+        train_there(files("data", text), client=client)
 
 
 # ---------------------------------------------------------------- solve and train

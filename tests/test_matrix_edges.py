@@ -4,7 +4,14 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from nesvm_jit import InputError
-from nesvm_jit.matrix.checks import as_matrix, as_number, as_precision, as_vector, output
+from nesvm_jit.matrix.checks import (
+    as_matrix,
+    as_number,
+    as_precision,
+    as_validated,
+    as_vector,
+    output,
+)
 from nesvm_jit.matrix.matrix import Csr, CsrArrays, row_axpy, row_dot, row_load, row_norms, shape
 from nesvm_jit.matrix.rows import Size, as_scipy, row_slice, size_of, sparse_size, take_rows
 
@@ -499,3 +506,15 @@ def test_outputs_are_those_given_or_zeros():
     assert fresh.shape == (2, 3)
     assert fresh.dtype == np.float64
     assert not fresh.any()
+
+
+def test_arrays_that_others_have_validated_can_be_read_by_kernels():
+    shifted = np.frombuffer(b"." + A.tobytes(), np.uint8)[1:].view(np.float64).reshape(A.shape)
+    assert not shifted.flags.aligned
+    for X in (A, np.asfortranarray(A), A[::2, ::2], shifted):
+        found = as_validated(X)
+        assert is_canonical(found)
+        np.testing.assert_array_equal(found, X)
+    assert is_canonical(as_validated(sp.csr_matrix(A)))
+    with pytest.raises(InputError, match="finite"):
+        as_validated(sp.csr_matrix(np.where(A > 3.0, np.nan, A)))

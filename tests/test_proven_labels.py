@@ -9,6 +9,7 @@ from nesvm_jit import InputError, load_model, read_libsvm
 from nesvm_jit.binary import finish_linear, kernel_matrix
 from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.kernels.public import as_spec
+from nesvm_jit.machine import proven
 from nesvm_jit.machine.proven import _decided
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS
@@ -40,6 +41,18 @@ def test_proven_labels_are_those_of_the_optimum(multiclass, kernel, model, bias)
         assert (m.predict(Z)[sure] == best[sure]).all()
         shares.append(sure.mean())
     assert shares[-1] > 0.9
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_every_row_is_proven_wherever_it_stands(kernel, monkeypatch):
+    monkeypatch.setattr(proven, "BLOCK", 7)
+    X, y = half_space()
+    m = train(X, y, kernel=kernel, tol=1e-8)
+    sure, turned = m.certified(X), m.certified(X[::-1])
+    assert sure.all()
+    assert turned.all()
+    for one in (0, 6, 7, len(X) - 1):
+        assert m.certified(X[one : one + 1]).tolist() == [True]
 
 
 def test_rows_may_be_sparse_and_wider_than_the_machine():

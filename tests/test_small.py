@@ -2,6 +2,7 @@
 arithmetic, and limits, callbacks and threads as of every fit."""
 
 import sys
+from dataclasses import astuple, replace
 from functools import partial
 
 import numpy as np
@@ -49,6 +50,7 @@ def test_a_linear_fit_is_near_the_optimum(model, bias, kind):
     assert s.dual_objective <= best * (1 + 1e-9)
     assert best <= s.objective * (1 + 1e-9)
     assert s.gap <= 1e-6
+    assert s.objective in s.history["objective"]
     assert (s.history["dual"] <= best * (1 + 1e-9)).all()
     assert (s.history["objective"] >= best * (1 - 1e-9)).all()
     np.testing.assert_allclose(s.margins, oracle.margins(A, s.w, s.b), atol=1e-12)
@@ -90,6 +92,7 @@ def test_a_fit_with_a_kernel_is_near_the_optimum(model, bias, kernel):
     assert s.dual_objective <= best * (1 + 1e-7)
     assert best <= s.objective * (1 + 1e-7)
     assert s.gap <= 1e-5
+    assert s.objective in s.history["objective"]
     assert (s.history["dual"] <= best * (1 + 1e-7)).all()
     assert (s.history["objective"] >= best * (1 - 1e-7)).all()
     assert (s.beta[c == 0.0] == 0.0).all()
@@ -256,6 +259,23 @@ def test_ctrl_c_while_bounds_are_settled_keeps_what_was_found(kernel, monkeypatc
         s = solve(X, y, kernel=kernel)
     assert (s.status, s.n_iter) == ("interrupted", whole.n_iter)
     assert s.gap <= 1e-3
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_callback_ends_a_sub_problem_as_if_it_were_alone(kernel):
+    X, y = data.half_space(n=60)
+    rows = [np.arange(0, 25), np.arange(10, 45), np.arange(30, 60)]
+    parts = [Part(r, y[r], np.ones(len(r))) for r in rows]
+    settings = Settings(kernel=kernel, gamma=0.5, tol=1e-6)
+    early = replace(settings, callback=lambda row: row["round"] == 3)
+    ask = partial(solve_small_problems, as_matrix(X), settings=settings)
+    for ended in range(3):
+        found = ask(parts, limits=lambda k, ended=ended: early if k == ended else settings)
+        (alone,) = ask([parts[ended]], limits=lambda k: early)
+        assert [isinstance(fit, Unfinished) for fit in found] == [k == ended for k in range(3)]
+        assert (found[ended].status, found[ended].rounds) == ("interrupted", 3)
+        for got, expected in zip(*map(astuple, (found[ended].start, alone.start)), strict=True):
+            np.testing.assert_array_equal(got, expected)
 
 
 def test_the_engines_go_on_where_the_call_could_not(monkeypatch):
