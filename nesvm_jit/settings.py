@@ -186,23 +186,23 @@ class Settings:
     model: str = setting(
         "csvm",
         OneOf(MODELS),
-        "Choose what is minimised: csvm the squared norm and hinge loss, lpsvm the l1 norm and "
+        "Choose the model: csvm minimises the squared norm and hinge loss, lpsvm the l1 norm and "
         "hinge loss, lssvm the squared norm and squared loss.",
     )
     kernel: str = setting(
         "linear",
         OneOf(KERNELS),
-        "Choose the kernel: linear u'v, poly (gamma*u'v + coef0)^degree, rbf exp(-gamma*|u-v|^2), "
-        "or precomputed.",
+        "Choose the kernel: linear is u'v, poly (gamma*u'v + coef0)^degree, rbf "
+        "exp(-gamma*|u-v|^2); with precomputed the data are the kernel matrix.",
     )
     C: float = setting(
         1.0, Positive(), "Weigh the loss of the rows by C; a larger C fits them more closely."
     )
-    bias: bool = setting(True, YesOrNo(), "Train a bias, which is free and not penalised.")
+    bias: bool = setting(True, YesOrNo(), "Train a bias term, which is not penalised.")
     solver: str = setting(
         "auto",
         OneOf(SOLVERS),
-        "Choose the solver: nesvm and homotopy are the paper's Algorithms 1 and 2, auto takes "
+        "Choose the solver: nesvm and homotopy are the paper's Algorithms 1 and 2, auto chooses "
         "what suits the data.",
     )
     tol: float = setting(
@@ -211,42 +211,46 @@ class Settings:
     gamma: float | str | None = setting(
         None,
         OfKernel(),
-        "Set gamma of poly and rbf (default: 1/features; scale: 1/(features*variance)).",
+        "Set gamma of poly and rbf: a number, or scale for 1/(features*variance) (default: "
+        "1/features).",
     )
     degree: int = setting(3, OfKernel(), "Set the degree of poly.")
-    coef0: float = setting(0.0, OfKernel(), "Set the constant of poly, which is not negative.")
+    coef0: float = setting(0.0, OfKernel(), "Set the constant of poly. It must not be negative.")
     cache_mb: float | None = setting(
         None,
         Positive(),
-        "Use this many MB for rows of the kernel matrix (default: a quarter of the memory).",
+        "Use up to this many MB for rows of the kernel matrix (default: a quarter of the memory).",
     )
     approx: str | None = setting(
         None,
         OneOf(("nystroem",)),
-        "Approximate poly or rbf by landmarks, which makes the machine a linear one, for many "
-        "rows.",
+        "Approximate poly or rbf by landmarks. The machine is then trained as a linear one, which "
+        "suits many rows.",
     )
     landmarks: int | None = setting(
         None, Whole(1), "Draw this many rows as landmarks of the approximation (default: 1000)."
     )
-    mu: float = setting(5.0, Positive(), "Smooth the loss by this much in nesvm.")
+    mu: float = setting(5.0, Positive(), "Set the smoothing mu of nesvm.")
     nu: float | None = setting(
-        None, Positive(), "Smooth the hinge of lpsvm by this much, other than its norm."
+        None,
+        Positive(),
+        "Set the smoothing of the hinge of lpsvm, if it shall not be that of its norm.",
     )
-    mu_start: float = setting(5.0, Positive(), "Start homotopy at this smoothing.")
+    mu_start: float = setting(5.0, Positive(), "Set the smoothing that homotopy starts with.")
     mu_end: float | None = setting(
-        None, Positive(), "End homotopy at this smoothing (default: 1/100 of the first)."
+        None, Positive(), "Set the smoothing that homotopy ends with (default: 1/100 of the first)."
     )
     epsilon: float = setting(
         1e-3,
         Positive(zero=True),
-        "Stop nesvm and each stage of homotopy when the smoothed objective changes by less.",
+        "Stop nesvm, and each stage of homotopy, when the smoothed objective changes by less than "
+        "this.",
     )
     lipschitz: str | None = setting(
         None,
         OneOf(LIPSCHITZ),
-        "Choose the step constant of nesvm and homotopy: the paper's (default) or the spectral "
-        "one, which is tight.",
+        "Choose the step constant of nesvm and homotopy: the paper's (default) or tight, the "
+        "smaller one from the largest eigenvalue.",
     )
     schedule: str | None = setting(
         None, OneOf(SCHEDULES), "Choose how homotopy lowers the smoothing (default: paper)."
@@ -260,7 +264,8 @@ class Settings:
     returned: str = setting(
         "best",
         OneOf(RETURNED),
-        "Return the best point found, or the last, as the paper's nesvm and homotopy do.",
+        "Return the best point found, or the last one, as the paper's algorithms (nesvm and "
+        "homotopy) do.",
     )
     moving_centre: bool | None = setting(
         None, YesOrNo(), "Smooth about the last dual point (default: newton does)."
@@ -272,19 +277,24 @@ class Settings:
         None, Positive(zero=True), "Stop solving after this many seconds."
     )
     seed: int = setting(
-        0, Whole(0), "Draw folds, landmarks and the order of rows in coordinate from this seed."
+        0,
+        Whole(0),
+        "Draw folds, landmarks and the order in which coordinate visits rows from this seed.",
     )
     callback: Callable[[dict[str, Any]], object] | None = setting(  # noqa: RUF009
         None, Function(), "Call this with a dict at every iteration; a true answer ends the run."
     )
     checkpoint: str | os.PathLike[str] | None = setting(  # noqa: RUF009
-        None, File(), "Save the state of training to this file now and then."
+        None, File(), "Save the state of training to this file at regular intervals."
     )
     checkpoint_every: float = setting(
-        60.0, Positive(), "Save the state after every so many seconds."
+        60.0, Positive(), "Save the state at intervals of this many seconds."
     )
     resume: bool = setting(
-        False, YesOrNo(), "Go on from the state in the checkpoint, to the same model."
+        False,
+        YesOrNo(),
+        "Continue from the state in the checkpoint; the model is the same as without an "
+        "interruption.",
     )
 
     def __post_init__(self) -> None:

@@ -318,7 +318,7 @@ def test_the_keys_of_train_are_documented(trained):
 def test_the_keys_of_predict_and_convert_are_documented(trained):
     folder, _ = trained
     found = printed_by("predict", "--json", folder / "data2", folder / "model2", folder / "out")
-    row = "no text. It has "
+    row = "instead of text. It has "
     assert list(found) == keys_after("cli.md", "predict", row)
     found = printed_by("convert", "--json", folder / "data2", folder / "matrix")
     assert list(found) == keys_after("cli.md", "convert", row)

@@ -40,10 +40,11 @@ def command() -> None:
     """Support vector machines with certified accuracy, compiled by Numba.
 
     \b
-      nesvm-jit train a9a                     writes a9a.model, says how good it provably is
-      nesvm-jit predict a9a.t a9a.model out   labels in `out`, accuracy on the screen
-      nesvm-jit path a9a -o a9a.model         tries seven C, trains with the best
-      nesvm-jit COMMAND --help                all options, with examples
+    Examples:
+      nesvm-jit train a9a                     train, write a9a.model, print the certified gap
+      nesvm-jit predict a9a.t a9a.model out   write labels to `out`, print the accuracy
+      nesvm-jit path a9a -o a9a.model         try seven values of C, train with the best
+      nesvm-jit COMMAND --help                show all options, with examples
     """
 
 

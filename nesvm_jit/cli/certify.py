@@ -13,20 +13,20 @@ from . import options, outputs, words
     "--cost",
     "C",
     type=float,
-    help="Take this C (default: the one in the model, or 1 if it says none).",
+    help="Set the C of the problem (default: the one that the model file names, or 1).",
 )
 @options.class_weights
 @click.option(
     "--polish",
     type=click.FloatRange(min=0),
     metavar="S",
-    help="Look for a better lower bound for this many seconds (default: 2 where the model has no "
-    "coefficients of rows, else 0).",
+    help="Look for a better lower bound for this many seconds (default: 0 if the model has "
+    "coefficients of rows, else 2).",
 )
 @click.option(
     "--exact",
     is_flag=True,
-    help="Add up the bounds in rational arithmetic, which is slow, for small data.",
+    help="Compute the bounds in rational arithmetic, which is slow and meant for small data.",
 )
 @options.float32
 @options.threads
@@ -42,18 +42,19 @@ def certify(
     as_json: bool,
 ) -> None:
     """Prove how far the model in MODEL_FILE is from the optimum on DATA_FILE, the data that it was
-    trained on; nothing is trained.
+    trained on. The model is not changed.
 
     \b
     MODEL_FILE may come from this program, from LIBSVM's svm-train or from LIBLINEAR's
-    train -s 3. Files of others do not say the C and the weights of classes that they
-    were trained with: give the same again. Files of this program do.
+    train -s 3. The files of those two do not hold C and the weights of classes: give
+    them as in training. Files of this program hold them.
 
     \b
-      nesvm-jit certify a9a.model a9a
-      nesvm-jit certify -c 10 -w1 3 libsvm.model heart_scale
-      nesvm-jit certify --polish 60 --json liblinear.model a9a
-      nesvm-jit certify --exact small.model small
+    Examples:
+      nesvm-jit certify a9a.model a9a                            a model of this program
+      nesvm-jit certify -c 10 -w1 3 libsvm.model heart_scale     trained with -c 10 -w1 3
+      nesvm-jit certify --polish 60 --json liblinear.model a9a   a better bound, in a minute
+      nesvm-jit certify --exact small.model small                in rational arithmetic
     """
     from ..certifying.checker import certify as prove
     from ..files.training import read_training

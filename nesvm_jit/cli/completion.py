@@ -11,6 +11,7 @@ def completion(ctx: click.Context, shell: str) -> None:
     """Print the script that teaches a shell to complete commands, options and their values.
 
     \b
+    Examples:
       nesvm-jit completion bash >> ~/.bashrc
       nesvm-jit completion zsh >> ~/.zshrc
       nesvm-jit completion fish > ~/.config/fish/completions/nesvm-jit.fish

@@ -15,7 +15,7 @@ from .progress import Progress
 @click.argument("binary_dir")
 @options.data
 @click.option(
-    "--fresh", is_flag=True, help="Start anew, even where an interrupted run could be taken up."
+    "--fresh", is_flag=True, help="Start anew, even if an interrupted run could be continued."
 )
 @options.threads
 @options.quiet
@@ -33,10 +33,12 @@ def convert(
     files in their order) as an on-disk matrix in the folder BINARY_DIR.
 
     \b
-    Text of any size is read, in blocks. The folder appears when it is whole. After Ctrl-C, a
-    full disk or a crash, the same command goes on where it stopped.
+    The text is read in blocks, so it may be of any size. The folder appears when it is
+    complete. After Ctrl-C, a full disk or a crash, the same command continues where it
+    stopped.
 
     \b
+    Examples:
       nesvm-jit convert webspam.xz webspam.bin
       nesvm-jit convert --float32 part-*.gz all.bin
       nesvm-jit predict webspam.bin webspam.model out

@@ -9,10 +9,11 @@ from . import options, outputs, words
 @click.argument("model_file")
 @options.as_json
 def info(model_file: str, as_json: bool) -> None:
-    """Say what the model in MODEL_FILE is and show its certificate; or say what an on-disk matrix
-    holds, and whether its checksums are right.
+    """Describe the model in MODEL_FILE and show its certificate. For an on-disk matrix, tell what it
+    holds and whether its checksums are right.
 
     \b
+    Examples:
       nesvm-jit info a9a.model
       nesvm-jit info --json a9a.model
       nesvm-jit info matrix

@@ -90,7 +90,8 @@ threads = click.option(
 stream = click.option(
     "--stream",
     is_flag=True,
-    help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit.",
+    help="Leave an on-disk matrix on disk and read it in every pass, even if it would fit into "
+    "memory.",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 # Of commands that fit: `-q` does not hide that nothing is proven.
@@ -103,16 +104,21 @@ quiet_fit = click.option(
 strict = click.option(
     "--strict",
     is_flag=True,
-    help="End with exit status 3 if the tolerance was not certified; files are written all the "
+    help="End with exit status 3 if the tolerance was not certified. Files are written all the "
     "same.",
 )
 as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON object on standard output, no text."
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object on standard output instead of text.",
 )
 
 kernel = several(
     setting("model", "-s"),
-    setting("kernel", "-t", type=KernelName(), more=" LIBSVM's 0, 1, 2, 4 are understood too."),
+    setting(
+        "kernel", "-t", type=KernelName(), more=" LIBSVM's numbers 0, 1, 2 and 4 are accepted too."
+    ),
     setting("degree", "-d"),
     setting("coef0", "-r"),
     setting("cache_mb", "-m"),
@@ -126,7 +132,8 @@ class_weights = click.option(
     type=(float, float),
     multiple=True,
     metavar="LABEL WEIGHT",
-    help="Multiply C by WEIGHT for class LABEL; also written -wLABEL WEIGHT; repeatable.",
+    help="Multiply C by WEIGHT for class LABEL. It can be given once per class, also written "
+    "-wLABEL WEIGHT.",
 )
 
 weights = several(
@@ -136,14 +143,14 @@ weights = several(
         "liblinear_bias",
         type=float,
         hidden=True,
-        help="Read LIBLINEAR's letter: a negative number is --no-bias, any other --bias.",
+        help="Accept LIBLINEAR's option: a negative number means --no-bias, any other --bias.",
     ),
     class_weights,
     click.option(
         "--multiclass",
         type=click.Choice(MULTICLASS),
-        help="Train one problem per pair of classes, ovo (default with a kernel), or one per "
-        "class against the rest, ovr (default when linear).",
+        help="Divide several classes into one problem per pair (ovo, the default with a kernel) "
+        "or one per class against the rest (ovr, the default when linear).",
     ),
 )
 
@@ -158,7 +165,7 @@ problem = several(
         type=click.IntRange(0, 1),
         default=0,
         show_default=True,
-        help="Calibrate probabilities with 1, which trains five more times.",
+        help="Calibrate probabilities if this is 1, which trains five more times.",
     ),
 )
 
@@ -182,7 +189,7 @@ solver = several(
     click.option(
         "--warm-start",
         metavar="MODEL",
-        help="Start from the linear machine in this file, trained with another C perhaps.",
+        help="Start from the linear machine in this file, for example one trained with another C.",
     ),
     seed,
 )
@@ -200,7 +207,7 @@ data = several(
         "--features",
         type=click.IntRange(min=1),
         metavar="N",
-        help="Read rows of this many features (default: the highest index in the file).",
+        help="Set the number of features (default: the highest index in the file).",
     ),
     float32,
 )

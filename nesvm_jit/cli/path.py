@@ -23,13 +23,15 @@ ENDING = "ending; the same command will go on from here. Ctrl-C again to end at 
     default="1e-3:1e3:7",
     show_default=True,
     metavar="GRID",
-    help="Try these C: LOW:HIGH:COUNT in equal ratios, or numbers with commas between.",
+    help="Try these values of C: either LOW:HIGH:COUNT for a geometric series, or numbers "
+    "separated by commas.",
 )
 @click.option(
     "-g",
     "--gammas",
     metavar="GRID",
-    help="Try these gamma of poly and rbf, written likewise; also scale (default: 1/features).",
+    help="Try these values of gamma for poly and rbf, written as for --costs; scale is one of "
+    "them too (default: 1/features).",
 )
 @click.option(
     "-v",
@@ -46,33 +48,35 @@ ENDING = "ending; the same command will go on from here. Ctrl-C again to end at 
     default=1,
     show_default=True,
     metavar="N",
-    help="Draw the folds N times, by the seed, the one after it, and so on.",
+    help="Cross-validate N times with different folds, drawn from --seed and the numbers after it.",
 )
 @click.option(
     "--scoring",
     type=click.Choice(SCORES),
     default="accuracy",
     show_default=True,
-    help="Choose by this score; f1 and auc are of the larger of two labels, of more their mean.",
+    help="Choose C by this score. With two classes, f1 and auc are those of the larger label; "
+    "with more, the mean over the classes.",
 )
 @click.option(
     "--rule",
     type=click.Choice(["best", "one-se"]),
     default="best",
     show_default=True,
-    help="Choose the best score, or with one-se the smallest C within one standard error of it.",
+    help="Choose the C with the best score (best), or the smallest C whose score is within one "
+    "standard error of it (one-se).",
 )
 @click.option(
     "-o",
     "--output",
     metavar="MODEL",
-    help="Train on all rows with what is chosen and write the model to this file.",
+    help="Train on all rows with the chosen C and gamma, and write the model to this file.",
 )
 @click.option(
     "--test",
     "test_file",
     metavar="FILE",
-    help="Train on all rows with what is chosen and score it on this file.",
+    help="Train on all rows with the chosen C and gamma, and score the model on this file.",
 )
 @options.kernel
 @options.weights
@@ -87,19 +91,20 @@ ENDING = "ending; the same command will go on from here. Ctrl-C again to end at 
 @options.quiet_fit
 @options.as_json
 def path(training_file: str, output: str | None, test_file: str | None, **given: Any) -> None:
-    """Cross-validate along C (and gamma) on TRAINING_FILE, and choose.
+    """Choose C (and gamma) by cross-validation on TRAINING_FILE.
 
     \b
-    Every fit goes to the certified gap of --tol, starting from the one before it
-    in C; folds run side by side on one copy of the data. Interrupted by Ctrl-C,
-    the same command goes on where it stopped.
+    Every fit aims at the certified gap of --tol and starts from the fit with the next
+    smaller C. Folds run in parallel on one copy of the data. After Ctrl-C, the
+    same command continues where it stopped.
 
     \b
-      nesvm-jit path a9a                            seven C, five folds, a table
-      nesvm-jit path a9a --rule one-se -o a9a.model trains with the simplest good C
-      nesvm-jit path -t rbf -c 1:100:3 -g 0.01,0.1 -v 3 usps
-      nesvm-jit path --scoring auc --repeats 3 --json a9a
-      nesvm-jit path --html a9a.html --test a9a.t a9a   as a page to look at
+    Examples:
+      nesvm-jit path a9a                                try seven values of C, print a table
+      nesvm-jit path a9a --rule one-se -o a9a.model     train with the simplest good C
+      nesvm-jit path -t rbf -c 1:100:3 -g 0.01,0.1 -v 3 usps    choose gamma, too
+      nesvm-jit path --scoring auc --repeats 3 --json a9a       choose by another score
+      nesvm-jit path --html a9a.html --test a9a.t a9a   draw the path, too
     """
     from ..selection.path import path as search
 

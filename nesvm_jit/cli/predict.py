@@ -18,7 +18,7 @@ from .progress import Progress
     type=click.IntRange(0, 1),
     default=0,
     show_default=True,
-    help="Write a probability for every class with 1.",
+    help="Write a probability for every class if this is 1.",
 )
 @click.option(
     "--scores",
@@ -28,7 +28,8 @@ from .progress import Progress
 @click.option(
     "--certified",
     is_flag=True,
-    help="Write 1 after each label that is proven to be that of the exact optimum, 0 after others.",
+    help="Write 1 after each label that is proven to be that of the exact optimum, and 0 after "
+    "the others.",
 )
 @options.threads
 @options.quiet
@@ -43,13 +44,15 @@ def predict(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Label the rows of TEST_FILE with MODEL_FILE, one label per line in OUTPUT_FILE; `-` is
-    standard input or output. Rows are read and written in blocks: a file may be of any size.
+    """Predict the labels of the rows of TEST_FILE by the model in MODEL_FILE, and write one label
+    per line to OUTPUT_FILE. A `-` stands for standard input or output. Rows are read and written
+    in blocks, so a file may be of any size.
 
     \b
     MODEL_FILE may come from this program, from LIBLINEAR's train or from LIBSVM's svm-train.
 
     \b
+    Examples:
       nesvm-jit predict a9a.t a9a.model a9a.out
       nesvm-jit predict --certified a9a.t a9a.model a9a.out
       nesvm-jit predict -b 1 usps.t usps.model usps.probabilities

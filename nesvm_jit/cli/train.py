@@ -32,8 +32,9 @@ from .progress import ENDING, Progress
 @click.option(
     "--dask",
     metavar="ADDRESS",
-    help="Train on the workers of the dask scheduler at ADDRESS, or on worker processes of this "
-    "computer ('local'): all arguments are then data files that the workers can read.",
+    help="Train on the workers of the dask scheduler at ADDRESS, or with 'local' on worker "
+    "processes of this computer. All arguments are then data files, which every worker must be "
+    "able to read.",
 )
 @click.option(
     "--workers",
@@ -55,19 +56,20 @@ def train(training_file: str, model_file: str | None, more: tuple[str, ...], **g
     `.model`, in this folder).
 
     \b
-    Training ends when the certified duality gap of the true problem is below the
-    tolerance, where nothing improves, at a limit, or at Ctrl-C, which keeps the
-    best model found. If the tolerance was not certified, a line says so.
+    Training ends when the certified duality gap is below the tolerance, when nothing
+    improves any more, at a limit, or at Ctrl-C. The best model found is written in
+    every case; a line tells if the tolerance was not certified.
 
     \b
-      nesvm-jit train a9a                         linear C-SVM, writes a9a.model
-      nesvm-jit train -c 10 -w1 3 a9a strict.model  class 1 costs three times as much
-      nesvm-jit train -t rbf -g 0.01 -b 1 usps.xz   RBF, with probabilities
-      nesvm-jit train -s lpsvm -e 1e-4 --json a9a   l1 norm, facts as JSON
-      nesvm-jit train -v 5 a9a                    cross-validation accuracy
-      nesvm-jit train --dask local -o big.model part1 part2   on worker processes
-      nesvm-jit train --html a9a.html a9a           the run as a page to look at
-      nesvm-jit train --checkpoint state a9a      killed, it goes on with --resume
+    Examples:
+      nesvm-jit train a9a                            train a linear C-SVM, write a9a.model
+      nesvm-jit train -c 10 -w1 3 a9a strict.model   weigh errors of class 1 three times
+      nesvm-jit train -t rbf -g 0.01 -b 1 usps.xz    use an RBF kernel, with probabilities
+      nesvm-jit train -s lpsvm -e 1e-4 --json a9a    use the l1 norm, print JSON
+      nesvm-jit train -v 5 a9a                       print the cross-validation accuracy
+      nesvm-jit train --dask local -o big.model part1 part2    use worker processes
+      nesvm-jit train --html a9a.html a9a            draw the run, too
+      nesvm-jit train --checkpoint state a9a         if killed, add --resume to continue
     """
     dask, folds, warm_start = given["dask"], given["folds"], given["warm_start"]
     if dask:

@@ -15,10 +15,11 @@ def warmup(quiet: bool) -> None:
     """Compile every kernel once and keep the code, so that later runs start at once.
 
     \b
-    The code is kept in the user's cache folder; NESVM_JIT_CACHE_DIR names another,
-    for example inside a container image:
+    The code is kept in the user's cache folder. NESVM_JIT_CACHE_DIR names another folder, for
+    example inside a container image.
 
     \b
+    Examples:
       nesvm-jit warmup
       NESVM_JIT_CACHE_DIR=/opt/nesvm-cache nesvm-jit warmup
     """
