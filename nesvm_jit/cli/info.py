@@ -9,8 +9,8 @@ from . import options, outputs, words
 @click.argument("model_file")
 @options.as_json
 def info(model_file: str, as_json: bool) -> None:
-    """Describe the model in MODEL_FILE and show its certificate. For an on-disk matrix, tell what it
-    holds and whether its checksums are right.
+    """Describe the model in MODEL_FILE and show its certificate. For an on-disk matrix, tell what
+    it holds and whether its checksums are right.
 
     \b
     Examples:
