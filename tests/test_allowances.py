@@ -333,12 +333,12 @@ def test_a_sharp_objective_has_the_same_penalty_and_columns(coarse, columns):
 
 
 def test_the_spread_of_a_dual_point_counts_its_entries_alone():
-    found = lower_bound.spread_of(
-        ROWS, np.array([1.0, -0.5, 0.0, 0.0]), np.array([2.0, 4.0, 8.0, 1.0])
-    )
-    # ‖x‖_∞ is at most s, and at most ‖x‖
-    expected = (2.0, 0.5, 1.5, 1.0 / 8.0 + 0.25 / 2.0, 2.0 + 2.0, 2.0 + 0.5 * 1.5)
-    np.testing.assert_allclose(found, expected, rtol=NEAR)
+    alpha, norms = np.array([1.0, -0.5, 0.0, 0.0]), np.array([2.0, 4.0, 8.0, 1.0])
+    for loss, squares in ((SQUARE, 1.0 / 8.0 + 0.25 / 2.0), (HINGE, 0.0)):
+        found = lower_bound.spread_of(ROWS, alpha, norms, loss)
+        # ‖x‖_∞ is at most s, and at most ‖x‖
+        expected = (2.0, 0.5, 1.5, squares, 2.0 + 2.0, 2.0 + 0.5 * 1.5)
+        np.testing.assert_allclose(found, expected, rtol=NEAR)
 
 
 SPREAD = Spread(3.0, 5.0, 7.0, 0.5, 11.0, 2.0)
@@ -750,7 +750,7 @@ def values(loss, beta, b, alpha, bias, costs=None):
         losses = c @ (a((np.abs(r) + a(error, 2)) ** 2, 3) + T)
     P = 0.5 * square + a(losses, 4) + 4 * T
     signed = alpha * Y
-    spread = Spread(*lower_bound.spread_of(ROWS, alpha, np.zeros(4)))
+    spread = Spread(*lower_bound.spread_of(ROWS, alpha, np.zeros(4), loss))
     half = 0.5 * quadratic(ENTRIES, signed, K @ signed)[0]
     return P, lower_bound.value_below(spread, bias, loss, half)
 

@@ -159,12 +159,15 @@ def _total_below(spread: Spread, exact: bool) -> float:
 
 
 def _spread(shard: Vectors, alpha: Any) -> Spread:
-    return Spread(*shard.reduce(spread_of, (alpha, shard.row_norms())).tolist())
+    numbers = (shard.model.loss,)
+    return Spread(*shard.reduce(spread_of, (alpha, shard.row_norms()), numbers).tolist())
 
 
-def spread_of(rows: RowData, alpha: np.ndarray, norms: np.ndarray) -> np.ndarray:
-    size, used = np.abs(alpha), alpha != 0.0
-    squares = (alpha[used] * (alpha[used] / (4.0 * rows.c[used]))).sum()
+def spread_of(rows: RowData, alpha: np.ndarray, norms: np.ndarray, loss: int) -> np.ndarray:
+    """A `Spread`; that of a hinge needs no squares."""
+    size, used, squares = np.abs(alpha), alpha != 0.0, 0.0
+    if loss == SQUARE:
+        squares = (alpha[used] * (alpha[used] / (4.0 * rows.c[used]))).sum()
     sums = (
         np.count_nonzero(used),
         alpha.sum(),

@@ -60,7 +60,7 @@ def sum_above(v: np.ndarray) -> float:
 
 def row_norms_above(norms: np.ndarray, cells) -> np.ndarray:
     """‖x_i‖₂ or a little more, from what a sum of `cells` squares and a root gave."""
-    return above(norms, 0.5 * cells + 2) + np.sqrt(cells) * 2.0**-537
+    return above(norms, 0.5 * cells + 2) + np.max(cells, initial=0) ** 0.5 * 2.0**-537
 
 
 def on_grid(beta: np.ndarray) -> np.ndarray:

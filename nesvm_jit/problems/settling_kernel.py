@@ -61,7 +61,7 @@ def settle_kernel(
         objective = up(up(0.5 * quadratic) + losses)
         if not same:
             quadratic, _ = _quadratic_above(entries, signed, more[0])
-        spread = Spread(*spread_of(data, signed * data.y, np.zeros(len(f))).tolist())
+        spread = Spread(*spread_of(data, signed * data.y, np.zeros(len(f)), loss).tolist())
         value = 0.0 if spread.entries == 0.0 else value_below(spread, bias, loss, 0.5 * quadratic)
     objective = objective if objective == objective else np.inf  # NaN proves nothing
     value = value if value == value else -np.inf
@@ -93,7 +93,7 @@ def settle_known(
         quadratic += above(float(size @ error), n) + 3.0 * n * TINY
         half = 0.5 * up(quadratic + growth(8.0) * abs(quadratic))
         objective = up(up(half) + above(loss_above(data, f + b, error, loss), n) + n * TINY)
-        spread = Spread(*spread_of(data, signed * data.y, np.zeros(n)).tolist())
+        spread = Spread(*spread_of(data, signed * data.y, np.zeros(n), loss).tolist())
         value = 0.0 if spread.entries == 0.0 else value_below(spread, bias, loss, half)
     objective = objective if objective == objective else np.inf
     value = value if value == value else -np.inf

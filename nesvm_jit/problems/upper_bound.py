@@ -95,13 +95,20 @@ def _losses(
     error = growth(cells + 5.0) * norms * size + (cells + 1.0) * TINY
     if roots:
         error += above(roots[0] * known, 3)
-    return np.array([loss_above(rows, f, 0.0, loss), loss_above(rows, f, error, loss)])
+    r, plain = _residuals(rows, f)
+    return np.array([loss_of_residuals(rows, r, e, loss) for e in (plain, error + plain)])
 
 
 def loss_above(rows: RowData, f: np.ndarray, error: Any, loss: int) -> float:
     """Σ c loss(1 − y f) for margins that are off by `error` and a few roundings of themselves."""
+    r, plain = _residuals(rows, f)
+    return loss_of_residuals(rows, r, error + plain, loss)
+
+
+def _residuals(rows: RowData, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """1 − y f, and the roundings of f and of itself in it."""
     r = 1.0 - rows.y * f
-    return loss_of_residuals(rows, r, error + growth(6.0) * (np.abs(f) + np.abs(r)), loss)
+    return r, growth(6.0) * (np.abs(f) + np.abs(r))
 
 
 def loss_of_residuals(rows: RowData, r: np.ndarray, error: np.ndarray, loss: int) -> float:
