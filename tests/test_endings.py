@@ -421,3 +421,23 @@ def test_a_program_that_highs_gives_up_is_tried_without_presolving(monkeypatch):
     )
     assert linear_program._solve(Z, None, c, np.inf) is None
     assert tried == [{"presolve": True}]
+
+
+@pytest.mark.parametrize("weight", [1.0, 2.0**-1060])
+def test_a_tiny_kernel_is_scaled_and_told_as_it_was_given(weight):
+    X, y = np.random.default_rng(4).integers(-3, 4, (30, 3)).astype(float), np.ones(30)
+    y[::2] = -1.0
+    K, told = X @ X.T, []
+    size = 2.0 ** -np.frexp(np.abs(K).max())[1]  # makes the largest a half or more
+    given = {"model": "lpsvm", "kernel": "precomputed", "max_iter": 60}
+    c = 4.0 * weight
+    plain = solve(K * size, y, C=c, **given)
+    tiny = solve(K * size * 2.0**-40, y, C=c * 2.0**40, callback=told.append, **given)
+    assert tiny.objective == plain.objective * 2.0**40
+    assert tiny.dual_objective == plain.dual_objective * 2.0**40
+    np.testing.assert_array_equal(tiny.beta, plain.beta * 2.0**40)
+    np.testing.assert_array_equal(tiny.alpha, plain.alpha * 2.0**40)
+    np.testing.assert_array_equal(tiny.margins, plain.margins)
+    assert tiny.history["dual"].tolist() == (plain.history["dual"] * 2.0**40).tolist()
+    assert [row["dual"] for row in told] == tiny.history["dual"][: len(told)].tolist()
+    assert (plain.certified and len(told) > 1) or weight < 1.0

@@ -1,7 +1,6 @@
 """The kernel form of a binary problem: f = Kβ + b, penalty ½βᵀKβ, or R(β) where the penalty R of
 the model is not ½‖w‖² (‖β‖₁ in lpsvm)."""
 
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -9,18 +8,13 @@ import numpy as np
 
 from ..checkpoint.checkpoint import Slot
 from ..checkpoint.kernel_states import KernelSaving
-from ..clock import Clock, Halt, must_end, watching
+from ..clock import must_end
 from ..errors import InputError
-from ..kernels import gram
 from ..kernels.loss import HINGE, SQUARE
-from ..matrix.checks import as_matrix
-from ..matrix.matrix import Matrix, shape
-from ..matrix.rows import narrowed
+from ..matrix.matrix import Matrix
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
-from ..problems.kernel_errors import entries_of
 from ..problems.kernel_rows import KernelRows
-from ..problems.rounding import Columns
 from ..problems.smoothed_kernel import SmoothedKernel
 from ..settings import HALF_SQUARE, Settings
 from ..solvers import gradient, least_squares, pairwise
@@ -30,17 +24,15 @@ from ..solvers.rescue import before_rescue, is_trained, rescue
 from ..solvers.run import Run
 from .finish import Ending, conclude, until_interrupted, untrained
 from .finish_kernel import settle_kernel, settle_smoothed
+from .kernel_columns import solve_on_columns
 from .kernel_matrix import (
     INDEFINITE,
     NOT_SEMIDEFINITE,
     budget_bytes,
     kernel_rows,
-    spec_of,
-    symmetric_matrix,
 )
-from .linear import solve_rows
 from .solution import Solution
-from .start import Start, Unfinished
+from .start import Unfinished
 
 
 def solve_kernel(
@@ -58,7 +50,7 @@ def solve_kernel(
     if before is None and (must_end() or settings.time_limit == 0.0):
         return untrained(c, settings, must_end() or "time_limit")
     if settings.model not in HALF_SQUARE:
-        return _solve_on_columns(X, y, c, settings, rows, slot)
+        return solve_on_columns(X, y, c, settings, rows, slot)
     model = MODELS[settings.model]()
     loss = model.loss
     rows = rows or kernel_rows(X, settings)
@@ -177,46 +169,3 @@ def _run_newton(smooth: SmoothedKernel, run: Run, state: Any, saving: KernelSavi
         run.hand_over(smooth.kernel)
         state = pairwise.begin(smooth.kernel, run.alpha)
     run_in_pairs(smooth.kernel, state, run, saving)
-
-
-def _solve_on_columns(
-    X: Matrix,
-    y: np.ndarray,
-    c: np.ndarray,
-    settings: Settings,
-    rows: KernelRows | None,
-    slot: Slot | None,
-) -> Solution:
-    """R(β) as penalty: the linear machine whose features are the columns of K."""
-    entries = None  # of a matrix that is the problem itself
-    if rows is not None:
-        K, entries = rows.store, rows.entries
-    elif settings.kernel == "precomputed":
-        K = symmetric_matrix(X)
-    else:
-        n = shape(X)[0]
-        budget = budget_bytes(settings.cache_mb)
-        if 8.0 * n * n > budget:
-            raise InputError(
-                f"{settings.model} with a kernel needs {8 * n * n / 2**20:.3g} MB "
-                f"for its {n} rows, got a budget of {budget / 2**20:.3g} MB"
-            )
-        spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
-        kernel = (settings.kernel, spec.gamma, settings.coef0, settings.degree)
-        end = Clock(settings.time_limit)
-        try:
-            with watching(lambda: np.inf if end.limit is None else end.limit - end.now()):
-                K = gram(narrow, None, *kernel)
-        except Halt as halt:
-            return untrained(c, settings, halt.status)
-        entries = entries_of(narrow, spec, np.float64)
-    used = np.flatnonzero(c)  # a row without weight is no feature either
-    K = K if len(used) == len(c) else np.ascontiguousarray(K[:, used])
-    columns = None
-    if entries is not None and entries.epsilon > 0.0:
-        columns = Columns(entries, entries.roots[used])
-    settings = settings.derive(kernel="linear")
-    found = solve_rows(as_matrix(K), y, c, settings, Start(slot=slot), columns)
-    beta = np.zeros(len(c))
-    beta[used] = found.w
-    return replace(found, w=None, beta=beta)
