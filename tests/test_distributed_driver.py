@@ -273,10 +273,10 @@ def test_a_shard_that_is_opened_again_has_answered_the_calls_of_its_log(client):
     with connect(endpoint, b"secret") as parent:
         parent.send(Call(5, "collect", (Ref(4),)))
         assert parent.poll(5.0)
-        assert parent.recv().found[7].tolist() == (1.0 - X[CUTS[1]] @ w).tolist()
+        assert parent.recv().answer[7].tolist() == (1.0 - X[CUTS[1]] @ w).tolist()
         parent.send(Call(6, "state", ()))
         assert parent.poll(5.0)
-        assert parent.recv().found[7]["margins"].tolist() == (X[CUTS[1]] @ w + 0.5).tolist()
+        assert parent.recv().answer[7]["margins"].tolist() == (X[CUTS[1]] @ w + 0.5).tolist()
     forget("p7")
     forget("rows")
 

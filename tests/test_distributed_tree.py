@@ -132,7 +132,7 @@ def test_several_may_wait_for_a_shard_that_is_busy(shards):
     with Root([server]) as root, contextlib.ExitStack() as waiting:
         for _ in range(6):
             waiting.enter_context(socket.create_connection(address, 0.5))
-        assert root.ask().found == ["answer"]
+        assert root.ask().answer == ["answer"]
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 6, 8])
@@ -184,7 +184,7 @@ def test_the_error_of_a_shard_travels_to_the_driver(shards):
         with Root(shards(*said)) as root:
             root.join()
             answer = root.ask()
-            assert (answer.found, answer.lost, repr(answer.error)) == (
+            assert (answer.answer, answer.lost, repr(answer.error)) == (
                 None,
                 (),
                 "ValueError('own')",

@@ -251,7 +251,7 @@ def test_histogram_of_next_to_nothing(values):
 
 @pytest.mark.parametrize("n", [0, 1, 5, 999, 1000, 1001, 123_456])
 def test_thinned_keeps_both_ends(n):
-    kept = numbers.thinned(n, 1000)
+    kept = numbers.thin(n, 1000)
     assert len(kept) <= 1000
     assert (np.diff(kept) > 0).all()
     assert n == 0 or (kept[0] == 0 and kept[-1] == n - 1)

@@ -52,7 +52,7 @@ def test_six_digits_are_kept_unless_asked_otherwise():
     ],
 )
 def test_thinned_is_half_in_equal_ratios_and_half_even(n, most, expected):
-    assert numbers.thinned(n, most).tolist() == expected
+    assert numbers.thin(n, most).tolist() == expected
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_spread_is_even_with_both_ends(n, most, expected):
     ],
 )
 def test_nice_is_the_next_1_2_or_5(width, expected):
-    assert numbers.nice(width) == expected
+    assert numbers.round_up(width) == expected
 
 
 def test_the_bound_of_nice_is_met_exactly():

@@ -129,7 +129,7 @@ def test_the_certificate_is_a_sentence(gap, problems, approx, said):
 def test_more_is_said_of_tolerance_and_objective(model, parts):
     more = words.certificate(run(model=model), 1e-3, 1)["more"].replace(HARD, " ")
     what = f"The objective is what training minimises: {parts}."
-    assert more == f"Asked for was 0.1 %. {what}"
+    assert more == f"The tolerance was 0.1 %. {what}"
     for status, end in {
         "epsilon": "ended by the paper's rule, a change below ε",
         "stalled": "ended where rounding leaves nothing more to gain",
@@ -139,7 +139,7 @@ def test_more_is_said_of_tolerance_and_objective(model, parts):
     }.items():
         stopped = words.certificate(run(model=model, certified=False, status=status), 0.02, 1)
         assert stopped["more"].replace(HARD, " ") == (
-            f"Asked for was 2 %, which was not reached: {end}. {what}"
+            f"The tolerance was 2 %, which was not reached: {end}. {what}"
         )
         assert stopped["certified"] is False
 

@@ -1,5 +1,5 @@
-"""The calls of a `Shard` that reach shards in other processes: one table says what becomes of the
-answers, and what of a shard a call changes."""
+"""The table of calls that a `Shard` in another process answers: how the answers of all shards are
+combined, and what a call changes in a shard."""
 
 from collections.abc import Callable, Iterator
 from enum import Enum
@@ -9,29 +9,31 @@ import numpy as np
 
 
 class Result(Enum):
-    """What becomes of the answers of all shards to one call."""
+    """How the answers of all shards to one call are combined."""
 
     NONE = "none"  # a call without an answer
-    SUM = "sum"  # they are added
-    VECTOR = "vector"  # they stay on the workers, together a vector with an entry for each row
-    GATHERED = "gathered"  # entries for each row, put one after another in the order of the rows
+    SUM = "sum"  # the answers are added
+    VECTOR = "vector"  # a vector with an entry for each row, whose pieces stay on the workers
+    GATHERED = "gathered"  # entries for each row, joined in the order of the rows
 
 
 class Memory(Enum):
-    """What a shard remembers beside vectors."""
+    """What a shard remembers from one call to the next, beside vectors."""
 
-    SWEEP = "sweep"  # the u of the last sweep
-    WALK = "walk"  # where steps along directions have led
+    SWEEP = "sweep"  # u of the last sweep
+    WALK = "walk"  # the point that steps along directions have led to
 
 
 class Method(NamedTuple):
-    """What a method of `Shard` does."""
+    """The effects of a method of `Shard`."""
 
     result: Result
-    begins: Memory | None = None  # the memory that it fills, whatever was in it
-    changes: Memory | None = None  # the memory that it builds on and changes
+    begins: Memory | None = None  # the memory that it fills anew
+    changes: Memory | None = None  # the memory that it reads and changes
     reads: Memory | None = None  # the memory that the vector it makes depends on
-    scattered: bool = False  # whether its argument has entries for each row, which are dealt out
+    scattered: bool = (
+        False  # True if its argument has an entry for each row: each shard gets its own
+    )
 
 
 METHODS = {
@@ -64,24 +66,25 @@ METHODS = {
 
 
 class Ref(NamedTuple):
-    """A vector that stays on the workers, by the number of the call that made it."""
+    """A reference to a vector on the workers: the number of the call that made it."""
 
     number: int
 
 
 class Call(NamedTuple):
-    """One call of a method. A shard answers the call of a number once, however often it is
-    asked."""
+    """One call of a method. A shard carries out each number once; if it is asked again, it repeats
+    its answer."""
 
     number: int
     method: str
     args: tuple[Any, ...]
-    by: Callable[[Any, Any], Any] | None = None  # what makes one answer of two, where not their sum
-    dropped: tuple[int, ...] = ()  # vectors that nobody needs any more
+    by: Callable[[Any, Any], Any] | None = None  # combines two answers; None adds them
+    dropped: tuple[int, ...] = ()  # numbers of the vectors that are no longer needed
 
 
 def replace_vectors(args: tuple[Any, ...], kind: type, function: Callable[[Any], Any]) -> Any:
-    """Arguments, also those inside tuples, with the function of every vector of this kind."""
+    """Return the arguments with every vector of this kind, also inside tuples, replaced by the
+    function's value."""
     return tuple(
         function(a)
         if isinstance(a, kind)
@@ -93,7 +96,7 @@ def replace_vectors(args: tuple[Any, ...], kind: type, function: Callable[[Any],
 
 
 def vectors_in(args: tuple[Any, ...]) -> Iterator[int]:
-    """The numbers of the vectors among arguments."""
+    """Yield the numbers of the vectors among the arguments."""
     for a in args:
         if isinstance(a, Ref):
             yield a.number
@@ -102,7 +105,7 @@ def vectors_in(args: tuple[Any, ...]) -> Iterator[int]:
 
 
 def add(a: Any, b: Any) -> Any:
-    """The sum of two answers, whatever they are made of; two dicts become one."""
+    """Add two answers: numbers, arrays or tuples of them; two dicts are united."""
     if a is None:
         return None
     if hasattr(a, "joined"):
@@ -113,7 +116,7 @@ def add(a: Any, b: Any) -> Any:
 
 
 def scatter(entries: Any, ends: list[int]) -> list[Any]:
-    """A vector, or several by name, cut where the rows of shards end: what each shard gets."""
+    """Cut a vector, or a dict of vectors, where shards end; return the piece of each shard."""
     if isinstance(entries, dict):
         cut = {name: scatter(vector, ends) for name, vector in entries.items()}
         return [{name: cut[name][k] for name in cut} for k in range(len(ends))]
@@ -121,7 +124,7 @@ def scatter(entries: Any, ends: list[int]) -> list[Any]:
 
 
 def gather(pieces: list[Any]) -> Any:
-    """The vector, or several by name, whose pieces shards have given."""
+    """Join the pieces of a vector, or of a dict of vectors, from all shards."""
     if isinstance(pieces[0], dict):
         return {name: gather([piece[name] for piece in pieces]) for name in pieces[0]}
     return np.concatenate(pieces)

@@ -1,4 +1,4 @@
-"""The client of a dask cluster, its workers, and which of them holds which shard."""
+"""The client of a dask cluster, its workers, and the worker of each shard."""
 
 import contextlib
 import os
@@ -11,17 +11,17 @@ from ..errors import NesvmError
 from ..jit import get_threads
 from .worker import forget
 
-POLL = 0.5  # seconds without an answer after which workers are counted
-PATIENCE = 60.0  # seconds without any worker after which a run ends
+POLL = 0.5  # seconds to wait for an answer before looking whether the workers are alive
+PATIENCE = 60.0  # seconds without any worker after which a run ends with an error
 
 
 @contextlib.contextmanager
 def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
-    """A dask client: one that is given, of the scheduler at an address, or `local` for worker
-    processes on this computer, one per core or as many as asked for.
+    """Yield a dask client: `to` itself, one of the scheduler at the address `to`, or for `local`
+    one of new worker processes on this computer, `workers` of them or one per core.
 
-    Whoever can talk to a scheduler has his code run by it. Local ones talk TLS, with keys that are
-    made for the run; one that does not is warned of.
+    A scheduler runs the code of everyone who can connect to it. Local ones use TLS with keys made
+    for the run; for a scheduler without TLS there is a warning.
     """
     try:
         from distributed import Client, LocalCluster
@@ -57,8 +57,8 @@ def connected(to: Any = "local", workers: int | None = None) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _silent_tracker() -> Iterator[None]:
-    """The process that removes what a run leaves when it is ended at once, started inside, does so
-    without a warning."""
+    """Silence warnings of the resource tracker that is started inside: a process that cleans up
+    after a killed run."""
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [before, "ignore:resource_tracker"]))
     try:
@@ -71,7 +71,7 @@ def _silent_tracker() -> Iterator[None]:
 
 
 def _temporary_keys() -> Any:
-    """Keys for TLS that exist in memory, as long as the cluster."""
+    """Return keys for TLS that are kept in memory and live as long as the cluster."""
     from distributed import Security
 
     try:
@@ -84,7 +84,7 @@ def _temporary_keys() -> Any:
 
 
 def _warn_if_open(to: str, client: Any) -> None:
-    """Warn of a scheduler that everybody can talk to."""
+    """Warn if everyone who reaches the scheduler can connect to it."""
     address = client.scheduler.address if client.scheduler else to
     if not address.startswith("tls://"):
         warnings.warn(
@@ -99,7 +99,7 @@ def _one_line(error: BaseException) -> str:
 
 
 class LostShardError(Exception):
-    """Shards, or their rows, by name, whose worker is gone."""
+    """Raised with the names of the shards, or of their rows, whose worker is gone."""
 
     def __init__(self, *names: str):
         super().__init__(*names)
@@ -107,30 +107,29 @@ class LostShardError(Exception):
 
 
 class Cluster:
-    """Runs tasks on the worker that holds a shard, or its rows; what dask raises becomes one
-    line."""
+    """Runs tasks on the worker that holds a shard or its rows; errors of dask become one line."""
 
     def __init__(self, client: Any):
         self.client = client
         self.address = client.scheduler.address if client.scheduler else "?"
-        self._workers: dict[str, str] = {}  # the address of the worker, by name of shard or rows
+        self._workers: dict[str, str] = {}  # the worker's address, by the name of a shard or rows
 
     def workers(self) -> dict[str, int]:
-        """Threads by address; at least one worker."""
+        """Return the number of threads by the worker's address; wait until there is a worker."""
         end = time.monotonic() + PATIENCE
         while True:
             try:
-                found = dict(self.client.nthreads())
+                threads = dict(self.client.nthreads())
             except Exception as e:
                 raise self._scheduler_lost(e) from None
-            if found:
-                return found
+            if threads:
+                return threads
             if time.monotonic() > end:
                 raise NesvmError(f"{self.address}: no worker for {PATIENCE:g} s")
             time.sleep(POLL)
 
     def assign(self, name: str) -> None:
-        """Choose the worker with the least to do, unless there is one that is alive."""
+        """Choose the worker with the fewest shards per thread, unless the present one is alive."""
         alive = self.workers()
         if self._workers.get(name) not in alive:
             load = dict.fromkeys(alive, 0.0)
@@ -140,17 +139,17 @@ class Cluster:
             self._workers[name] = min(sorted(load), key=lambda a: load[a])
 
     def assign_with(self, name: str, rows: str) -> None:
-        """Choose the worker that has the rows of a shard."""
+        """Choose the worker that holds the shard's rows."""
         self._workers[name] = self._workers[rows]
 
     def run(self, name: str, function: Callable[..., Any], *args: Any) -> Any:
-        """One task on the worker of a shard, in the background."""
+        """Start a task on the worker of a shard; return its future."""
         return self.client.submit(
             function, name, *args, workers=[self._workers[name]], pure=False, retries=0
         )
 
     def result(self, future: Any, name: str) -> Any:
-        """The result of a task on the worker of a shard."""
+        """Wait for a task on the worker of a shard; return its result."""
         from distributed import CancelledError, KilledWorker, TimeoutError
 
         while True:
@@ -165,7 +164,7 @@ class Cluster:
                 raise LostShardError(name) from None
 
     def require_alive(self, names: list[str]) -> None:
-        """Raise LostShardError if the worker of one is gone."""
+        """Raise LostShardError if the worker of a named shard is gone."""
         alive = self.workers()
         gone = [name for name in names if self._workers.get(name) not in alive]
         if gone:
@@ -176,12 +175,12 @@ class Cluster:
         return NesvmError(f"{self.address}: the scheduler was lost: {what}")
 
     def release(self, names: list[str]) -> None:
-        """Let workers forget shards or rows; those that are gone are not asked."""
-        held = {name: self._workers.pop(name) for name in names if name in self._workers}
+        """Let the workers that are alive forget these shards or rows."""
+        addresses = {name: self._workers.pop(name) for name in names if name in self._workers}
         if self.client.status != "running":
             return
-        with contextlib.suppress(Exception):  # nothing depends on it
+        with contextlib.suppress(Exception):  # only memory is lost if this fails
             alive = self.client.nthreads()
-            for name, address in held.items():
+            for name, address in addresses.items():
                 if address in alive:
                     self.client.run(forget, name, workers=[address], on_error="ignore", wait=False)

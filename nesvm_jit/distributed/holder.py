@@ -1,4 +1,4 @@
-"""A shard on a worker, with the vectors that stay there: it answers calls."""
+"""A shard on a worker, and its vectors: it answers calls."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -13,8 +13,8 @@ from .loading import Loaded, Source, Stacked
 
 
 class ClassProblem(NamedTuple):
-    """One class against the others: its label, the cost of a row of each class, the model, and
-    whether there is a bias."""
+    """A sub-problem of one class against the others: the label of the class, the cost of a row by
+    label, the model, and True if there is a bias."""
 
     positive: float
     costs: Mapping[float, float]
@@ -23,9 +23,9 @@ class ClassProblem(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """All that a worker must know to open a shard."""
+    """All that a worker needs to open a shard."""
 
-    number: int  # rows of shard k come before those of shard k + 1
+    number: int  # the rows of shard k come before those of shard k + 1
     rows: str  # the name of the rows
     source: Source
     width: int  # the number of features of all shards
@@ -33,7 +33,7 @@ class Plan(NamedTuple):
 
 
 def pose(rows: Loaded, width: int, problem: ClassProblem) -> Shard:
-    """The shard of these rows, as it is before the first call."""
+    """Make the shard of these rows, in its state before the first call."""
     y = np.where(rows.labels == problem.positive, 1.0, -1.0)
     c = np.zeros(len(rows.labels))
     for label, cost in problem.costs.items():
@@ -51,13 +51,13 @@ class Holder:
         self._last_number, self._last_answer = -1, None
 
     def answer(self, call: Call) -> Any:
-        """The answer to a call; one that is asked again is not made again."""
+        """Return the answer to a call; a call that is repeated is not carried out again."""
         if call.number != self._last_number:
-            self._last_answer = self._make(call)
+            self._last_answer = self._carry_out(call)
             self._last_number = call.number
         return self._last_answer
 
-    def _make(self, call: Call) -> Any:
+    def _carry_out(self, call: Call) -> Any:
         for number in call.dropped:
             self.vectors.pop(number, None)
         method = METHODS[call.method]
@@ -66,8 +66,8 @@ class Holder:
             args = (args[0][self.number],)
         options = {} if call.by is None else {"by": call.by}
         with one_blas_thread():
-            found = getattr(self.shard, call.method)(*args, **options)
+            result = getattr(self.shard, call.method)(*args, **options)
         if method.result is Result.VECTOR:
-            self.vectors[call.number] = found
+            self.vectors[call.number] = result
             return None
-        return {self.number: found} if method.result is Result.GATHERED else found
+        return {self.number: result} if method.result is Result.GATHERED else result

@@ -1,4 +1,4 @@
-"""The rows of a shard on its worker: loaded once, described, and laid out as one matrix."""
+"""Load the rows of a shard on its worker, describe them, and join them to one matrix."""
 
 import threading
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from .pieces import Piece
 
 
 class Source(NamedTuple):
-    """Where the rows of a shard come from, and how they are read."""
+    """The pieces of data in which the rows of a shard are, and how they are read."""
 
     pieces: tuple[Piece, ...]
     n_features: int | None
@@ -23,8 +23,8 @@ class Source(NamedTuple):
 
 
 class Summary(NamedTuple):
-    """What is known of the rows of a shard: their size and type, and how many have each label, in
-    the order in which labels appear."""
+    """The size and type of the rows of a shard, and the number of rows by label, in the order in
+    which labels appear."""
 
     size: Size
     dtype: np.dtype
@@ -32,7 +32,7 @@ class Summary(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    """The matrices of the pieces that have rows, and the labels of all of them."""
+    """The matrices of all pieces that have rows, and their labels."""
 
     matrices: list[Matrix]
     labels: np.ndarray
@@ -43,7 +43,7 @@ _lock = threading.Lock()
 
 
 def load(name: str, source: Source) -> Loaded:
-    """The rows of this name, read when they are asked for first."""
+    """Return the rows of this name, which are read at the first call."""
     with _lock:
         if name not in _loaded:
             pieces = [piece.load(source.n_features, source.dtype) for piece in source.pieces]
@@ -54,12 +54,12 @@ def load(name: str, source: Source) -> Loaded:
 
 
 def forget_rows(name: str) -> None:
-    """Let go of rows."""
+    """Remove rows from memory."""
     _loaded.pop(name, None)
 
 
 def summarise_rows(rows: Loaded) -> Summary:
-    """What rows are."""
+    """Return the summary of rows; raise InputError if their types differ."""
     dtypes = {(X.data if isinstance(X, Csr) else X).dtype for X in rows.matrices}
     if len(dtypes) > 1:
         types = sorted(map(str, dtypes))
@@ -70,12 +70,12 @@ def summarise_rows(rows: Loaded) -> Summary:
 
 
 def checksum_rows(rows: Loaded) -> list[Any]:
-    """The checksums of rows and of their labels."""
+    """Return the checksums of rows and of their labels."""
     return data_fingerprint(*rows.matrices, rows.labels)
 
 
 def total_size(sizes: list[Size]) -> Size:
-    """The size of several matrices, one above the other, as wide as the widest."""
+    """Return the size of several matrices, one above the other, as wide as the widest."""
     rows = sum(s.rows for s in sizes)
     held = sum(s.rows * s.row_bytes for s in sizes)
     width = max(s.cols for s in sizes)
@@ -83,7 +83,7 @@ def total_size(sizes: list[Size]) -> Size:
 
 
 class Stacked:
-    """Matrices in memory, one above the other, as the blocks of one matrix of this width."""
+    """Matrices in memory, one above the other, which are the blocks of one matrix."""
 
     resident = True
 

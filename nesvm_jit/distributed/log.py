@@ -1,12 +1,12 @@
-"""The calls that made a shard what it is: what has to be repeated where it is built again."""
+"""The calls that a shard must repeat when it is built again on another worker."""
 
 from .calls import METHODS, Call, Memory, Result, vectors_in
 
-SHORTEN_EVERY = 64  # calls between two removals of those that need not be repeated
+SHORTEN_EVERY = 64  # number of new calls after which those that need no repetition are removed
 
 
 class Log:
-    """Calls in order, without those that left no trace."""
+    """The calls that changed a shard or made a vector, in order."""
 
     def __init__(self) -> None:
         self._calls: list[Call] = []
@@ -14,7 +14,7 @@ class Log:
         self._added = 0
 
     def add(self, call: Call) -> None:
-        """Remember a call that all shards have answered."""
+        """Add a call that all shards have answered."""
         self._dropped.update(call.dropped)
         method = METHODS[call.method]
         if method.result is Result.VECTOR or method.begins or method.changes:
@@ -24,8 +24,9 @@ class Log:
             self._calls = self.calls()
 
     def calls(self) -> list[Call]:
-        """Those that matter, found from the end: what nothing later needs is left out."""
-        needed: set[Memory | int | None] = set(Memory)  # with the numbers of vectors
+        """Return the calls that bring a new shard to the present state: going backwards, a call is
+        left out if neither the present state nor a later call needs its result."""
+        needed: set[Memory | int | None] = set(Memory)  # memories, and the numbers of vectors
         kept = []
         for call in reversed(self._calls):
             method = METHODS[call.method]

@@ -1,5 +1,5 @@
-"""Where the rows of a distributed problem come from: files, byte ranges of files, on-disk matrices,
-chunks of dask arrays. A piece says how to get its rows, whatever worker asks it to."""
+"""The pieces in which the rows of a distributed problem come: files, byte ranges of files, parts of
+on-disk matrices, chunks of dask arrays. Every worker can load every piece."""
 
 import os
 from itertools import pairwise
@@ -35,7 +35,7 @@ class Text(NamedTuple):
 
 
 class OnDiskRows(NamedTuple):
-    """Rows of an on-disk matrix."""
+    """Rows lo..hi of an on-disk matrix."""
 
     path: str
     lo: int
@@ -68,7 +68,7 @@ Piece = Text | OnDiskRows | Chunk
 
 
 def file_pieces(paths: list[str], n_shards: int) -> list[Piece]:
-    """Pieces of about equal size, at least one for each shard where that can be."""
+    """Cut files into pieces of about equal size, if possible at least one for each shard."""
     sizes = [_bytes_of(path) for path in paths]
     most = max(1.0, sum(sizes) / n_shards)
     pieces: list[Piece] = []
@@ -100,7 +100,7 @@ def _bytes_of(path: str) -> float:
 
 
 def array_pieces(client: Any, X: Any, y: Any) -> list[Piece]:
-    """A piece for every chunk of rows of dask arrays, which stay on the cluster."""
+    """Return a piece for every chunk of rows of dask arrays, which stay on the cluster."""
     if getattr(X, "ndim", 0) != 2:
         raise InputError("X must be file names or a dask array of 2 dimensions")
     import dask.array
@@ -120,13 +120,13 @@ def array_pieces(client: Any, X: Any, y: Any) -> list[Piece]:
 
 
 def group(pieces: list[Piece], n_shards: int) -> list[list[Piece]]:
-    """The pieces in order, as at most `n_shards` groups of about equal weight."""
+    """Divide the pieces, in order, into at most `n_shards` groups of about equal weight."""
     groups: list[list[Piece]] = [[] for _ in range(min(n_shards, len(pieces)))]
     total, done = sum(piece.weight for piece in pieces), 0.0
     for k, piece in enumerate(pieces):
         middle = (done + 0.5 * piece.weight) / total if total else 0.0
         at_most = len(groups) - 1
-        at_least = max(0, len(groups) - (len(pieces) - k))  # no group may stay empty
+        at_least = max(0, len(groups) - (len(pieces) - k))  # no group may remain empty
         groups[min(at_most, max(int(middle * len(groups)), at_least))].append(piece)
         done += piece.weight
     return [group for group in groups if group]

@@ -1,4 +1,4 @@
-"""A `Shard` whose rows are in shards on the workers of a cluster."""
+"""The driver's side of shards on the workers: an object with the methods of `Shard`."""
 
 import contextlib
 import itertools
@@ -23,11 +23,11 @@ from .log import Log
 from .server import Endpoint, Join, Reply, connect
 from .worker import serve
 
-MOST_LOSSES = 20  # of shards in one run: beyond it the workers are taken to lack memory
+MOST_LOSSES = 20  # lost shards in one run; with more of them, it ends: the workers may lack memory
 
 
 class Vector:
-    """A vector with an entry for each row, which stays where the rows are."""
+    """A vector with an entry for each row, whose pieces stay on the workers of the rows."""
 
     def __init__(self, number: int, unused: list[int]):
         self.ref = Ref(number)
@@ -35,7 +35,7 @@ class Vector:
 
 
 class RemoteData:
-    """What is known of rows that are elsewhere."""
+    """The size and type of rows on other computers."""
 
     resident = False
 
@@ -44,8 +44,10 @@ class RemoteData:
 
 
 class RemoteShard:
-    """Has the methods of `Shard` that are in METHODS: each goes to all shards. A shard that is
-    lost is built again on another worker, where it repeats the calls of the log."""
+    """Calls the methods of `Shard` that are in METHODS on all shards.
+
+    A shard that is lost is built again on another worker, where it repeats the calls of the log.
+    """
 
     def __init__(
         self,
@@ -64,7 +66,9 @@ class RemoteShard:
         }
         self._secret = os.urandom(32)
         self.log = Log()
-        self._unused: list[int] = []  # vectors that workers have not been told to drop
+        self._unused: list[
+            int
+        ] = []  # numbers of vectors that the workers can drop at the next call
         self._numbers = itertools.count()
         self._losses = 0
         self._endpoints: dict[str, Endpoint] = {}
@@ -83,7 +87,7 @@ class RemoteShard:
         return partial(self._ask, method)
 
     def _ask(self, name: str, *args: Any, by: Callable[[Any, Any], Any] | None = None) -> Any:
-        """What a method of all shards finds together."""
+        """Call a method of all shards; return their combined answer."""
         method, number = METHODS[name], next(self._numbers)
         if method.scattered:
             args = (dict(enumerate(scatter(args[0], self._ends))),)
@@ -91,25 +95,25 @@ class RemoteShard:
         dropped = tuple(self._unused)
         del self._unused[: len(dropped)]
         call = Call(number, name, refs, by, dropped)
-        found = self._answer(call)
+        answer = self._send(call)
         self.log.add(call)
         if method.result is Result.VECTOR:
             return Vector(number, self._unused)
         if method.result is Result.GATHERED:
-            return gather([found[k] for k in sorted(found)])
-        return found
+            return gather([answer[k] for k in sorted(answer)])
+        return answer
 
-    def _answer(self, call: Call) -> Any:
-        """The answer of the tree, asked again as often as shards are lost."""
+    def _send(self, call: Call) -> Any:
+        """Send a call to the tree of shards and return its answer; repeat it if shards are lost."""
         while True:
             reply = self._exchange(call)
             if not reply.lost:
-                return reply.found
+                return reply.answer
             self._count_losses(reply.lost)
             self._open([*reply.lost], {})
 
     def _exchange(self, message: Join | Call) -> Reply:
-        """The reply of the tree; an error in it is raised."""
+        """Send a message to the tree and return its reply; raise the error of a shard."""
         assert self._root is not None
         try:
             self._root.send(message)
@@ -119,13 +123,14 @@ class RemoteShard:
         except LostShardError as e:
             return Reply(lost=e.names)
         except (OSError, EOFError):
-            return Reply(lost=self._hung_up())
+            return Reply(lost=self._find_lost())
         if reply.error is not None and not reply.lost:
             raise reply.error
         return reply
 
-    def _hung_up(self) -> tuple[str, ...]:
-        """Shards whose worker is gone, or the first, which has just hung up."""
+    def _find_lost(self) -> tuple[str, ...]:
+        """Return the shards whose worker is gone; if there are none, the first shard, since it has
+        closed its connection."""
         try:
             self._cluster.require_alive([*self._plans])
         except LostShardError as e:
@@ -135,8 +140,8 @@ class RemoteShard:
     # ------------------------------------------------------------ shards come and go
 
     def _open(self, names: list[str], facts: dict[str, Facts]) -> None:
-        """Open these shards, whose facts are put into a dict, then connect all of them; again
-        until it succeeds."""
+        """Open the named shards, put their facts into the dict, and connect all shards; repeat this
+        for shards that are lost meanwhile."""
         while names:
             lost: list[str] = []
             for name, future in {name: self._serve(name) for name in names}.items():
@@ -153,7 +158,7 @@ class RemoteShard:
         return self._cluster.run(name, serve, plan, log, self._secret)
 
     def _connect(self) -> Reply:
-        """Build the tree."""
+        """Build the tree of connections."""
         if self._root is not None:
             self._root.close()
         endpoints = tuple(self._endpoints[name] for name in self._plans)
@@ -172,7 +177,7 @@ class RemoteShard:
             )
 
     def close(self) -> None:
-        """Let the workers forget it."""
+        """Let the workers forget the shards."""
         if self._root is not None:
             with contextlib.suppress(OSError):
                 self._root.close()

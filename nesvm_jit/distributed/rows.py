@@ -1,4 +1,4 @@
-"""The rows of a distributed problem, as the driver knows them: which worker has loaded which."""
+"""The driver's side of the rows of a distributed problem, which workers have loaded."""
 
 import uuid
 from collections import Counter
@@ -17,7 +17,7 @@ from .worker import checksum, summarise
 
 
 class RowsOnWorkers:
-    """Rows that the workers have loaded, in as many shards as there are workers."""
+    """Rows on the workers, in at most as many shards as there are workers."""
 
     def __init__(self, client: Any, data: Any, y: Any, n_features: int | None, dtype: type):
         self.cluster = Cluster(client)
@@ -34,26 +34,28 @@ class RowsOnWorkers:
             (f"{stem}-rows-{k}", Source(tuple(some), n_features, dtype))
             for k, some in enumerate(group(pieces, n_shards))
         ]
-        found: list[Summary] = self._ask_all(summarise)
+        summaries: list[Summary] = self._run_all(summarise)
         # a range of bytes inside one long line has no rows
-        kept = [k for k, summary in enumerate(found) if summary.size.rows]
+        kept = [k for k, summary in enumerate(summaries) if summary.size.rows]
         if not kept:
             raise InputError("the data must have rows, they have none")
-        self.sources, found = [self.sources[k] for k in kept], [found[k] for k in kept]
-        size = total_size([s.size for s in found])
+        self.sources = [self.sources[k] for k in kept]
+        summaries = [summaries[k] for k in kept]
+        size = total_size([s.size for s in summaries])
         if n_features is not None:
             size = size._replace(cols=n_features)
-        self.data = RemoteData(size, found[0].dtype)
-        self.labels: Counter[float] = Counter()  # how many rows have each, in order of appearance
-        for summary in found:
+        self.data = RemoteData(size, summaries[0].dtype)
+        self.labels: Counter[float] = Counter()  # number of rows by label, in order of appearance
+        for summary in summaries:
             self.labels.update(summary.labels)
 
     def checksums(self, costs: Mapping[float, float]) -> list[Any]:
-        """Of the rows and labels of every shard, and of the costs of classes."""
-        return [self._ask_all(checksum), [*self.data.size], [*map(list, costs.items())]]
+        """Return checksums of the rows and labels of every shard, the size, and the costs."""
+        return [self._run_all(checksum), [*self.data.size], [*map(list, costs.items())]]
 
-    def _ask_all(self, function: Callable[..., Any]) -> list[Any]:
-        """What a function finds of the rows of every shard; rows that are lost are read again."""
+    def _run_all(self, function: Callable[..., Any]) -> list[Any]:
+        """Run a function on the rows of every shard and return its results. Rows that are lost are
+        read again."""
         while True:
             for name, _ in self.sources:
                 self.cluster.assign(name)
@@ -64,7 +66,7 @@ class RowsOnWorkers:
                 continue
 
     def pose(self, problem: ClassProblem) -> LinearProblem:
-        """One class against the others."""
+        """Return the problem of one class against the others."""
         require_memory(self.data.size.cols)
         shard: Any = RemoteShard(self.cluster, self.sources, self.data, problem)
         return LinearProblem(shard)
@@ -75,6 +77,6 @@ class RowsOnWorkers:
 
 
 def describe_labels(labels: Mapping[float, int]) -> str:
-    """The first labels, for a message."""
+    """Return the first labels as text for a message."""
     first = [f"{label:g}" for label in labels]
     return ", ".join(first[:5]) + (" …" if len(first) > 5 else "")

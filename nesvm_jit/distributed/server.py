@@ -1,7 +1,7 @@
-"""How calls reach the shards: a tree of connections between the processes that hold them.
+"""The tree of connections between the processes of shards, through which calls reach them.
 
-Dask says where the workers are and notices when one dies; a call through its scheduler takes 10 ms
-and more, through a connection of our own 0.3 ms. The driver talks to shard 0; shard k hands every
+Dask places the workers and notices when one dies. A call through its scheduler takes 10 ms and
+more, one through a connection of our own 0.3 ms. The driver calls shard 0; shard k passes every
 call on to the shards 2k + 1 and 2k + 2 and adds their answers to its own, always in this order.
 """
 
@@ -17,7 +17,7 @@ from .calls import Call, add
 
 
 class Endpoint(NamedTuple):
-    """Where a shard listens."""
+    """The address at which a shard listens."""
 
     name: str
     host: str
@@ -25,7 +25,7 @@ class Endpoint(NamedTuple):
 
 
 class Join(NamedTuple):
-    """The order to build the tree below shard `number` of these."""
+    """The request to build the tree below shard `number` of `endpoints`."""
 
     endpoints: tuple[Endpoint, ...]
     number: int
@@ -33,27 +33,27 @@ class Join(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """What was found; or the error; or the names of shards that are gone."""
+    """The answer to a message, or an error, or the names of shards that are gone."""
 
-    found: Any = None
+    answer: Any = None
     error: BaseException | None = None
     lost: tuple[str, ...] = ()
 
 
 class Answers(Protocol):
-    """Whatever answers the calls that a server hears."""
+    """An object that answers the calls of a server."""
 
     def answer(self, call: Call) -> Any:
-        """The answer to a call."""
+        """Return the answer to a call."""
 
 
 def connect(endpoint: Endpoint, secret: bytes) -> Connection:
-    """A connection to a shard that listens."""
+    """Connect to a shard that listens."""
     return Client((endpoint.host, endpoint.port), authkey=secret)
 
 
 class Server:
-    """Listens for its parent in the tree, in a thread of the worker."""
+    """Waits for calls of the parent in the tree, in a thread of the worker."""
 
     def __init__(self, name: str, holder: Answers, address: str, secret: bytes):
         host = urlsplit(address).hostname or "127.0.0.1"
@@ -65,10 +65,11 @@ class Server:
         threading.Thread(target=self._listen, name=f"nesvm-jit-{name}", daemon=True).start()
 
     def close(self) -> None:
-        """Stop listening; the thread ends, at the latest when its parent hangs up."""
+        """Stop listening; the thread ends when its parent closes the connection, or before."""
         self._open = False
         with contextlib.suppress(OSError):
-            # closing a socket does not wake a thread that waits for a connection; another one does
+            # a thread that waits for a connection is not woken by closing the socket, but by a new
+            # connection
             socket.create_connection((self.endpoint.host, self.endpoint.port), 1.0).close()
         with contextlib.suppress(OSError):
             self._listener.close()
@@ -98,7 +99,7 @@ class Server:
             return Reply(error=e)
 
     def _join(self, message: Join) -> Reply:
-        """Connect to the children, which connect to theirs."""
+        """Connect to the children, and let them connect to theirs."""
         self._drop_children()
         lost: list[str] = []
         for number in (2 * message.number + 1, 2 * message.number + 2):
@@ -110,33 +111,33 @@ class Server:
                     child.send(message._replace(number=number))
                 except (OSError, EOFError):
                     lost.append(endpoint.name)
-        return _in_trouble([Reply(lost=tuple(lost)), *self._hear()]) or Reply()
+        return _find_trouble([Reply(lost=tuple(lost)), *self._receive()]) or Reply()
 
     def _ask(self, call: Call) -> Reply:
-        """The answer of this shard and of all below it."""
+        """Return the combined answer of this shard and of all below it."""
         for _, child in self._children:
-            with contextlib.suppress(OSError):  # it will not answer either
+            with contextlib.suppress(OSError):  # a lost child is noticed when no answer comes
                 child.send(call)
         try:
             own = Reply(self._holder.answer(call))
         except Exception as e:
             own = Reply(error=e)
-        replies = [own, *self._hear()]
-        return _in_trouble(replies) or Reply(reduce(call.by or add, (r.found for r in replies)))
+        replies = [own, *self._receive()]
+        return _find_trouble(replies) or Reply(reduce(call.by or add, (r.answer for r in replies)))
 
-    def _hear(self) -> list[Reply]:
-        """The replies of the children, each waited for."""
-        found = []
+    def _receive(self) -> list[Reply]:
+        """Wait for the replies of all children; a child that is gone gives a reply that says so."""
+        replies = []
         for name, child in self._children:
             try:
-                found.append(child.recv())
+                replies.append(child.recv())
             except (OSError, EOFError):
-                found.append(Reply(lost=(name,)))
-        return found
+                replies.append(Reply(lost=(name,)))
+        return replies
 
 
-def _in_trouble(replies: list[Reply]) -> Reply | None:
-    """The first error and all shards that are gone, if there are any."""
+def _find_trouble(replies: list[Reply]) -> Reply | None:
+    """Return a reply with the first error and all lost shards, or None if there are none."""
     error = next((r.error for r in replies if r.error is not None), None)
     lost = tuple(name for r in replies for name in r.lost)
     return Reply(error=error, lost=lost) if lost or error is not None else None

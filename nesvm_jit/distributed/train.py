@@ -1,8 +1,8 @@
 """`solve` and `train` on rows that stay on the workers of a cluster.
 
-The solvers are those of one process: only the shard of their problem is another object. Each
-iteration sends w to the workers and adds up what they find: the loss, the gradient and for
-Newton's steps the Hessian.
+The solvers are those of one process; only the shard of their problem is another object. Each
+iteration sends w to the workers and adds up their answers: the loss, the gradient and, for
+Newton's steps, the Hessian.
 """
 
 import contextlib
@@ -49,10 +49,10 @@ def solve(
     dtype: Any = np.float64,
     **settings: Any,
 ) -> Solution:
-    """`nesvm_jit.solve` for labels −1 and +1 on rows of a cluster.
+    """Do as `nesvm_jit.solve` for labels −1 and +1, on rows of a cluster.
 
-    `data` is the name of a LIBSVM file or of an on-disk matrix, or several of them, which all
-    workers can read, or a dask array of rows with the labels `y`. `client` is a dask client, the
+    `data` is the name of a LIBSVM file or of an on-disk matrix that all workers can read, a list
+    of such names, or a dask array of rows with the labels `y`. `client` is a dask client, the
     address of a scheduler, or "local".
     """
     checked = Settings(model, "linear", C, bias, solver, tol, **settings)
@@ -82,7 +82,8 @@ def train(
     dtype: Any = np.float64,
     **settings: Any,
 ) -> Machine:
-    """`nesvm_jit.train` of a linear machine, one class against the rest, on rows of a cluster."""
+    """Do as `nesvm_jit.train` for linear machines, one class against the rest, on rows of a
+    cluster."""
     checked = Settings(model, "linear", C, bias, solver, tol, **settings)
     session = Session(checked)
     with _load(client, data, y, n_features, dtype) as rows:
@@ -110,7 +111,7 @@ def train(
 def _load(
     client: Any, data: Any, y: Any, n_features: int | None, dtype: Any
 ) -> Iterator[RowsOnWorkers]:
-    """The rows, loaded by the workers of a client and forgotten at the end."""
+    """Let the workers of a client load the rows, yield them, and release them at the end."""
     with (
         connected(client) as found,
         one_blas_thread(),
@@ -120,12 +121,12 @@ def _load(
 
 
 def _sizes(rows: RowsOnWorkers) -> tuple[np.ndarray, np.ndarray]:
-    """The labels, and how many rows have each."""
+    """Return the labels, and the number of rows with each."""
     return np.array(list(rows.labels)), np.array(list(rows.labels.values()))
 
 
 def _costs(C: float, rows: RowsOnWorkers, class_weight: ClassWeight) -> dict[float, float]:
-    """The cost of a row of each class."""
+    """Return the cost of a row by class."""
     labels, counts = _sizes(rows)
     return dict(zip(rows.labels, class_costs(C, class_weight, labels, counts), strict=True))
 
@@ -137,7 +138,7 @@ def _solve_class(
     settings: Settings,
     slot: Slot | None,
 ) -> Solution:
-    """One class against the others."""
+    """Solve the sub-problem of one class against the others."""
     problem = rows.pose(ClassProblem(positive, costs, MODELS[settings.model](), settings.bias))
     shard: Any = problem.shard
     with contextlib.closing(shard):

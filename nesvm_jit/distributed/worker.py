@@ -13,20 +13,20 @@ _servers: dict[str, Server] = {}
 
 
 def summarise(name: str, source: Source) -> Summary:
-    """Load rows and say what they are."""
+    """Load rows and return their summary."""
     _use_threads_of_worker()
     return summarise_rows(load(name, source))
 
 
 def checksum(name: str, source: Source) -> list[Any]:
-    """Load rows and give the checksums of them and of their labels."""
+    """Load rows and return the checksums of them and of their labels."""
     _use_threads_of_worker()
     return checksum_rows(load(name, source))
 
 
 def serve(name: str, plan: Plan, log: list[Call], secret: bytes) -> tuple[Endpoint, Facts]:
-    """Open a shard to calls; one that was lost first answers those of its log again. Returns where
-    it listens, and the facts of its rows."""
+    """Open a shard to calls, after it has repeated those of the log if it was lost. Return the
+    address at which it listens, and the facts of its rows."""
     _use_threads_of_worker()
     holder = Holder(plan.number, pose(load(plan.rows, plan.source), plan.width, plan.problem))
     for call in log:
@@ -38,7 +38,7 @@ def serve(name: str, plan: Plan, log: list[Call], secret: bytes) -> tuple[Endpoi
 
 
 def forget(name: str) -> None:
-    """Let go of a shard, or of rows."""
+    """Remove a shard or rows from memory."""
     if name in _servers:
         _servers.pop(name).close()
     forget_rows(name)

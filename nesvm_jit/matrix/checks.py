@@ -1,5 +1,5 @@
-"""Every check of what users hand in: matrices, vectors, numbers, settings. Whoever gets the result
-trusts it."""
+"""Every check of the matrices, vectors and numbers that users pass. Code that receives a checked
+value does not check it again."""
 
 import math
 from typing import Any
@@ -12,17 +12,17 @@ from ..settings import boolean as boolean
 from ..settings import whole_number as whole_number
 from .matrix import Csr, CsrArrays, Matrix, is_checked, readonly, trust_array, trust_csr
 
-# Number types that kernels read as they are; other types are converted.
+# Number types that kernels read without conversion.
 KEPT = tuple(np.dtype(t) for t in (np.float64, np.float32, np.int8, np.uint8))
-MOST_COLUMNS = 2**62  # beyond it sums of indices could overflow
+MOST_COLUMNS = 2**62  # with more columns, sums of indices could overflow
 
-# Faults of compressed rows, the worst last.
+# Results of `csr_fault`, the worst last; ASCENDING means no fault.
 ASCENDING, UNSORTED, INFINITE, BROKEN = range(4)
 
 
 @exact_loop
 def csr_fault(data, indices, indptr, n_cols):
-    """The worst fault of compressed rows. Nothing is read that may be outside."""
+    """Return the worst fault of compressed rows, without reading outside of the arrays."""
     worst = ASCENDING
     columns = np.uint64(n_cols)
     for i in range(len(indptr) - 1):
@@ -40,7 +40,7 @@ def csr_fault(data, indices, indptr, n_cols):
 
 
 def _as_kept(a: np.ndarray, what: str) -> np.ndarray:
-    """`a` in a number type that kernels take, without a copy where it has one already."""
+    """Convert `a` to a number type of kernels; an array that has one already is not copied."""
     a = np.asarray(a)
     if a.dtype == np.bool_:
         return a.view(np.uint8)
@@ -54,14 +54,15 @@ def _as_kept(a: np.ndarray, what: str) -> np.ndarray:
 
 
 def as_matrix(X: Any, name: str = "X", borrow: bool = False) -> Matrix:
-    """X as kernels read it, checked: a C-ordered read-only array, or a `Csr`.
+    """Check X and return it as kernels read it: a C-ordered read-only array, or a `Csr`.
 
-    Takes arrays, memory maps, anything `np.asarray` takes, and every scipy sparse format; what
-    is checked already is returned at once. float64, float32, int8, uint8, bool data in C order
-    or canonical CSR are not copied; other layouts and types are, once. Every entry must be
-    finite, and indices of sparse data must be inside the shape. Indices that somebody could
-    still write to are copied: the matrix stays inside its arrays whatever becomes of X. With
-    `borrow` they are not, for a matrix that is gone when the call ends that X came with.
+    X may be an array, a memory map, anything that `np.asarray` takes, or a scipy matrix of any
+    sparse format; a matrix that was checked before is returned at once. Data of float64, float32,
+    int8, uint8 or bool in C order or canonical CSR are not copied; other layouts and types are
+    copied once. Every entry must be finite, and indices of sparse data must be inside the shape.
+    Indices that the caller could still change are copied, so that they stay inside the shape.
+    With `borrow` they are not copied; the matrix must then not outlive the call that X was passed
+    to.
     """
     if is_checked(X):
         return X
@@ -89,8 +90,8 @@ def as_matrix(X: Any, name: str = "X", borrow: bool = False) -> Matrix:
 
 
 def as_validated(X: Any) -> Matrix:
-    """What scikit-learn's `validate_data` returned for float numbers in C order, or CSR: a dense X
-    was found finite there. Indices of sparse rows were not looked at."""
+    """Take a matrix that scikit-learn's `validate_data` returned for float numbers in C order or
+    CSR. A dense X was found finite there; indices of sparse rows are checked here."""
     if isinstance(X, np.ndarray):
         return trust_array(np.require(X, requirements=["C", "A"]))
     return as_matrix(X, borrow=True)
@@ -129,7 +130,8 @@ def _checked_csr(X: CsrArrays, name: str, borrow: bool) -> Csr:
 
 
 def _as_index(a: np.ndarray, width: int, borrow: bool) -> np.ndarray:
-    """`a` as unsigned numbers of `width` bytes; a copy unless it is lent or can never change."""
+    """Return `a` as unsigned numbers of `width` bytes, copied unless it is borrowed or can never
+    change."""
     if not a.dtype.isnative or a.dtype.itemsize != width:
         return a.astype(f"i{width}").view(f"u{width}")
     if not (borrow or _never_changes(a)):
@@ -138,7 +140,7 @@ def _as_index(a: np.ndarray, width: int, borrow: bool) -> np.ndarray:
 
 
 def _never_changes(a: np.ndarray) -> bool:
-    """Whether nobody can write to `a`, nor to what it is a view of."""
+    """Return True if neither `a` nor the array that it is a view of can be written to."""
     base: Any = a
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
@@ -148,7 +150,7 @@ def _never_changes(a: np.ndarray) -> bool:
 
 
 def _sorted_csr(X: CsrArrays, name: str) -> Csr:
-    """A copy of X with ascending columns and duplicates added up."""
+    """Return a copy of X with ascending columns, and entries of the same column added up."""
     from scipy.sparse import csr_matrix
 
     index = np.dtype(f"i{X.indices.dtype.itemsize}")
@@ -161,7 +163,7 @@ def _sorted_csr(X: CsrArrays, name: str) -> Csr:
 
 @exact_loop
 def _all_finite(values):
-    """Whether no entry is NaN or infinite."""
+    """Return True if no entry is NaN or infinite."""
     infinite = 0
     for i in range(len(values)):
         infinite += not np.isfinite(values[i])
@@ -172,7 +174,7 @@ def _all_finite(values):
 
 
 def as_vector(name: str, v: Any, n: int | None = None) -> np.ndarray:
-    """`v` as contiguous, finite float64 numbers, n of them; a scalar is repeated n times."""
+    """Return `v` as a contiguous vector of n finite float64 numbers; a scalar is repeated."""
     if _is_vector(v) and (n is None or len(v) == n) and np.isfinite(v).all():
         return v
     _refuse_masked(v, name)
@@ -195,12 +197,12 @@ def as_vector(name: str, v: Any, n: int | None = None) -> np.ndarray:
 
 
 def _is_vector(v: Any) -> bool:
-    """Whether kernels read `v` as it is."""
+    """Return True if `v` is a vector that kernels read without conversion."""
     return type(v) is np.ndarray and v.dtype == np.float64 and v.ndim == 1 and v.flags.carray
 
 
 def as_number(name: str, value: Any) -> float:
-    """A finite real number."""
+    """Require a finite real number and return it as float."""
     if type(value) is float and math.isfinite(value):
         return value
     if np.ndim(value) != 0:
@@ -209,7 +211,7 @@ def as_number(name: str, value: Any) -> float:
 
 
 def as_precision(dtype: Any) -> np.dtype:
-    """float64 or float32."""
+    """Require float64 or float32 and return the type."""
     try:
         kind = np.dtype(dtype)
     except TypeError:
@@ -220,7 +222,7 @@ def as_precision(dtype: Any) -> np.dtype:
 
 
 def output(name: str, v: np.ndarray | None, size: tuple[int, ...]) -> np.ndarray:
-    """`v` where it can be written to as float64 of this size, or fresh zeros for None."""
+    """Return `v`, which must be a writable float64 array of this size, or new zeros for None."""
     if v is None:
         return np.zeros(size)
     fits = isinstance(v, np.ndarray) and v.dtype == np.float64 and v.shape == size
@@ -230,6 +232,6 @@ def output(name: str, v: np.ndarray | None, size: tuple[int, ...]) -> np.ndarray
 
 
 def square_kernel(n: int, p: int) -> None:
-    """As many columns as rows, as a precomputed kernel matrix has."""
+    """Require a precomputed kernel matrix to be square."""
     if n != p:
         raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")

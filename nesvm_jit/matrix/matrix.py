@@ -1,12 +1,12 @@
-"""The matrix that every kernel reads: a dense array or a `Csr` tuple, and the few row primitives
-that all kernels are written in.
+"""The matrix that every kernel reads, a dense array or a `Csr` tuple, and the row primitives that
+all kernels are written in.
 
-A matrix is checked once, by `as_matrix`; whoever gets one trusts it. Kernels do not look whether
-an index is inside, so a `Csr` can be made in no other way than from arrays that were checked.
+A matrix is checked once, by `as_matrix`. Kernels do not test whether an index is inside the
+arrays, so a `Csr` can only be made from arrays that were checked.
 
-Each primitive has two bodies, one of which is picked by the type of X, at compile time in compiled
-kernels and at run time in interpreted ones. Indices are unsigned, so
-that compiled code has no wrap-around branch.
+Each primitive has two bodies, one of which is chosen by the type of X: at compile time in compiled
+kernels, at run time in interpreted ones. Indices are unsigned, so that compiled code needs no
+branch for negative ones.
 """
 
 from typing import Any, NamedTuple, NoReturn
@@ -18,8 +18,8 @@ from ..jit import by_layout
 
 
 class CsrArrays(NamedTuple):
-    """Compressed rows that nobody has checked: row i should hold data[indptr[i]:indptr[i+1]] in
-    the columns `indices`."""
+    """Compressed rows that were not checked: row i should hold data[indptr[i]:indptr[i+1]] in the
+    columns indices[indptr[i]:indptr[i+1]]."""
 
     data: np.ndarray
     indices: np.ndarray
@@ -28,21 +28,22 @@ class CsrArrays(NamedTuple):
 
 
 class Csr(CsrArrays):
-    """Compressed rows, checked: columns ascend in each row and are inside, numbers are finite."""
+    """Checked compressed rows: columns ascend in each row and are below n_cols, and all numbers
+    are finite."""
 
     __slots__ = ()
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns, as arrays have it."""
+        """The numbers of rows and columns."""
         return len(self.indptr) - 1, self.n_cols
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the numbers."""
+        """The type of the numbers."""
         return np.dtype(self.data.dtype)
 
-    # numba, which makes such tuples in compiled code, asks for these names
+    # numba looks for methods of these names where compiled code makes such tuples
     def __new__(cls, data: Any, indices: Any, indptr: Any, n_cols: Any) -> "Csr":
         raise TypeError("a Csr is made by as_matrix, which checks the arrays")
 
@@ -53,30 +54,30 @@ class Csr(CsrArrays):
 
 Matrix = np.ndarray | Csr
 
-# Dense arrays that were checked, by their id, as long as they live.
+# Dense arrays that were checked, by their id; an entry ends with its array.
 _CHECKED_ARRAYS: WeakValueDictionary[int, np.ndarray] = WeakValueDictionary()
 
 
 def is_checked(X: Any) -> bool:
-    """Whether X came from `as_matrix`, or from rows of what did."""
+    """Return True if X came from `as_matrix`, or is made of rows of such a matrix."""
     return isinstance(X, Csr) or _CHECKED_ARRAYS.get(id(X)) is X
 
 
 def trust_csr(data: np.ndarray, indices: np.ndarray, indptr: np.ndarray, n_cols: int) -> Csr:
-    """A `Csr` of arrays that the caller has checked, or made so that they need no check."""
+    """Make a `Csr` of arrays that the caller has checked, or that need no check."""
     arrays = (readonly(a) for a in (data, indices, indptr))
     return tuple.__new__(Csr, (*arrays, n_cols))
 
 
 def trust_array(dense: np.ndarray) -> np.ndarray:
-    """A read-only view of C-ordered finite numbers that counts as checked from now on."""
+    """Return a read-only view of C-ordered finite numbers, which counts as checked from now on."""
     view = readonly(dense)
     _CHECKED_ARRAYS[id(view)] = view
     return view
 
 
 def readonly(a: np.ndarray) -> np.ndarray:
-    """A read-only view, so that compiled code meets one type, memory-mapped or not."""
+    """Return a read-only view, so that compiled code needs one type only, memory-mapped or not."""
     view = a.view(np.ndarray)
     view.flags.writeable = False
     return view
@@ -122,7 +123,7 @@ def _dense_norms(X, i):
     for j in range(X.shape[1]):
         v = np.float64(X[i, j])
         square += v * v
-    # four running maxima: NaN being allowed for, the compiler may not split one by itself
+    # four running maxima: since there may be NaN, the compiler may not split one into several
     m0, m1, m2, m3 = 0.0, 0.0, 0.0, 0.0
     whole = X.shape[1] // 4 * 4
     for j in range(0, whole, 4):
@@ -175,34 +176,34 @@ def _csr_entry(X, i, k):
 
 @by_layout(_dense_shape, _csr_shape)
 def shape(X):
-    """Rows and columns of X."""
+    """Return the numbers of rows and columns of X."""
 
 
 @by_layout(_dense_dot, _csr_dot)
 def row_dot(X, i, w):
-    """x_i · w."""
+    """Return x_i · w."""
 
 
 @by_layout(_dense_axpy, _csr_axpy)
 def row_axpy(X, i, a, g):
-    """g += a x_i."""
+    """Compute g += a x_i."""
 
 
 @by_layout(_dense_norms, _csr_norms)
 def row_norms(X, i):
-    """‖x_i‖² and ‖x_i‖_∞."""
+    """Return ‖x_i‖² and ‖x_i‖_∞."""
 
 
 @by_layout(_dense_load, _csr_load)
 def row_load(X, i, a, out):
-    """out = a x_i, as a dense row."""
+    """Set out = a x_i, as a dense row."""
 
 
 @by_layout(_dense_bounds, _csr_bounds)
 def row_bounds(X, i):
-    """The first entry of x_i, and the end of its entries."""
+    """Return the numbers of the first entry of x_i and of the first entry after it."""
 
 
 @by_layout(_dense_entry, _csr_entry)
 def entry(X, i, k):
-    """The column and the value of entry k, which is in row i."""
+    """Return the column and the value of entry k, which is in row i."""

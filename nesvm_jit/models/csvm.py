@@ -39,7 +39,7 @@ class CSvm:
         return 1.0 / smoothing.loss
 
     def suboptimality(self, w, gradient, objective):
-        return 0.5 * float(gradient @ gradient)  # by strong convexity; also the smoothed gap
+        return 0.5 * float(gradient @ gradient)  # by strong convexity; it is the smoothed gap, too
 
     def dual_value(self, total, squares, dual_weights, most):
         # D(tα) = t Σα − ½t²‖dual weights‖²

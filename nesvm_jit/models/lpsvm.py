@@ -19,8 +19,8 @@ class LpSvm:
 
     def penalty(self, w, smoothing, centre=0.0):
         u = l1_u(centre + w / smoothing.penalty)
-        away = u - centre
-        return self.true_penalty(w), float(u @ w - 0.5 * smoothing.penalty * (away @ away))
+        offset = u - centre
+        return self.true_penalty(w), float(u @ w - 0.5 * smoothing.penalty * (offset @ offset))
 
     def penalty_gradient(self, w, smoothing, out, centre=0.0):
         out[:] = l1_u(centre + w / smoothing.penalty)

@@ -7,8 +7,8 @@ from .csvm import CSvm
 class LsSvm(CSvm):
     """Dual: max Σ(α − α²/(4c)) − ½‖Σ α_i y_i x_i‖², α free, α_i = 2c_i r_i at the optimum.
 
-    The paper's Lipschitz constant 1 + 2C max‖x‖² forgets the sum over samples; its iteration
-    diverges. `curvature` gives 1 + 2n max c‖x‖² or the spectral constant instead.
+    The paper's Lipschitz constant 1 + 2C max‖x‖² lacks the sum over samples, and its iteration
+    diverges. With `curvature` it is 1 + 2n max c‖x‖², or the spectral constant.
     """
 
     name = "lssvm"

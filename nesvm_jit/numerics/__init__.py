@@ -1,1 +1,1 @@
-"""Plain linear algebra: it knows nothing of machines."""
+"""Plain linear algebra, which depends on no machine."""

@@ -1,4 +1,4 @@
-"""Cholesky factors of matrices that may be singular, or nearly so, and of large ones."""
+"""Cholesky factors of large matrices, and of matrices that may be nearly singular."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,17 +7,20 @@ import numpy as np
 
 from ..clock import look
 
-SMALL = 64  # columns up to which NumPy solves: loading scipy.linalg takes longer
-AT_ONCE = 1024  # rows up to which LAPACK factorises the whole matrix: in a tenth of a second
-PANEL = 128  # columns that are factorised between two looks at the clock, in strips of ...
-STRIP = 2048  # ... so many rows
-RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # shares of the largest entry on the diagonal
+SMALL = 64  # systems of at most so many columns are solved by NumPy: loading SciPy takes longer
+AT_ONCE = 1024  # matrices of at most so many rows are factorised at once, in a tenth of a second
+PANEL = 128  # columns of a panel; larger matrices are factorised panel by panel
+STRIP = 2048  # rows of a panel that are computed between two looks at the clock
+RIDGES = (0.0, 1e-12, 1e-9, 1e-6, 1e-3, 1.0)  # shares of the largest diagonal entry, tried in turn
 
 
 def factorise(A: np.ndarray) -> np.ndarray:
-    """L of A = LLᵀ in the place of the lower triangle of A; the entries above the diagonal stay.
-    It raises LinAlgError if A is not positive definite. Large matrices are factorised panel by
-    panel, each less what the columns on its left take from it."""
+    """Compute L of A = LLᵀ in the lower triangle of A, and return A.
+
+    Entries above the diagonal keep their values. LinAlgError is raised if A is not positive
+    definite. Large matrices are factorised panel by panel, after the products of the columns on
+    the left are subtracted.
+    """
     n = len(A)
     size = n if n <= AT_ONCE else PANEL
     for lo in range(0, n, max(1, size)):
@@ -30,16 +33,19 @@ def factorise(A: np.ndarray) -> np.ndarray:
         for top in range(hi, n, STRIP):
             look()
             strip = A[top : min(n, top + STRIP)]
-            left = strip[:, lo:hi] - strip[:, :lo] @ A[lo:hi, :lo].T
-            strip[:, lo:hi] = solve_triangular(L, left.T, lower=True, check_finite=False).T
+            rest = strip[:, lo:hi] - strip[:, :lo] @ A[lo:hi, :lo].T
+            strip[:, lo:hi] = solve_triangular(L, rest.T, lower=True, check_finite=False).T
     return A
 
 
 def solve_ridged(
     M: np.ndarray, factorise: Callable[[np.ndarray], Any], solve: Callable[[Any], Any]
 ) -> Any:
-    """What `solve` makes of a factor of the symmetric M, whose diagonal is raised until it can be
-    factorised and `solve` finds something; None if it never does. M is changed."""
+    """Factorise the symmetric M and return what `solve` returns for the factor.
+
+    The diagonal of M is raised by one of RIDGES after the other until M can be factorised and
+    `solve` does not return None. If that never happens, None is returned. M is changed.
+    """
     diagonal = np.einsum("ii->i", M)
     scale, added = float(diagonal.max(initial=0.0)), 0.0
     for ridge in RIDGES:
@@ -49,19 +55,19 @@ def solve_ridged(
             factor = factorise(M)
         except np.linalg.LinAlgError:
             continue
-        found = solve(factor)
-        if found is not None:
-            return found
+        solution = solve(factor)
+        if solution is not None:
+            return solution
     return None
 
 
 def solve_factored(L: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """(LLᵀ)⁻¹b for a lower triangle L, whatever stands above it; by LAPACK itself, since scipy's
-    cho_solve takes as long again to look at its arguments."""
+    """Return (LLᵀ)⁻¹b for a lower triangle L; entries above the diagonal are not read. LAPACK is
+    called directly, since SciPy's cho_solve takes twice as long by checking its arguments."""
     if len(L) <= SMALL:
         L = np.tril(L)
         return np.linalg.solve(L.T, np.linalg.solve(L, b))
     from scipy.linalg.lapack import dpotrs
 
-    found: np.ndarray = dpotrs(L, b, lower=1)[0]
-    return found
+    solution: np.ndarray = dpotrs(L, b, lower=1)[0]
+    return solution

@@ -1,4 +1,4 @@
-"""Preconditioned conjugate gradients for several right sides at once, which share every product."""
+"""Preconditioned conjugate gradients for several right-hand sides, which share every product."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ import numpy as np
 
 
 class Iterate(NamedTuple):
-    """The solutions so far, the steps t along the directions D that led to them, whether a
-    direction had no curvature, and rᵀM⁻¹r of the residuals (preconditioned by M)."""
+    """The state after an iteration: the solutions S, the steps t along the directions that led to
+    them, True if a direction had no curvature, and rᵀM⁻¹r of the residuals (M preconditions)."""
 
     S: np.ndarray
     t: np.ndarray
@@ -19,17 +19,17 @@ class Iterate(NamedTuple):
 
 @dataclass
 class State:
-    """Where the iterations stand: solutions, residuals, the next directions, and rᵀM⁻¹r."""
+    """The state of the iteration: solutions, residuals, the next directions, and rᵀM⁻¹r."""
 
     S: np.ndarray
     R: np.ndarray
     D: np.ndarray
     rest: np.ndarray
-    fresh: bool = True  # no iteration has been made yet
+    fresh: bool = True  # True until the first iteration
 
 
 def begin(R: np.ndarray, precondition: Callable[[np.ndarray], np.ndarray]) -> State:
-    """At zero, for these right sides."""
+    """Return the state at zero, for the right-hand sides in the lines of R."""
     Z = precondition(R)
     return State(np.zeros_like(R), R.copy(), Z.copy(), _products(R, Z))
 
@@ -39,9 +39,11 @@ def conjugate_gradients(
     precondition: Callable[[np.ndarray], np.ndarray],
     s: State,
 ) -> Iterator[Iterate]:
-    """Solutions S of AS = R, a right side in each line, better with every one; it ends where
-    nothing is left of the residuals. Every S on the way descends from zero. The state is that of
-    the iterate handed out last."""
+    """Yield better and better solutions S of AS = R, with a right-hand side in each line of R.
+
+    They start at zero, and every step is a descent. The iteration ends when all residuals are
+    zero. `s` is changed: it is the state of the last iterate that was yielded.
+    """
     while s.fresh or s.rest.max() > 0.0:
         s.fresh = False
         AD = apply(s.D)
@@ -57,5 +59,5 @@ def conjugate_gradients(
 
 
 def _products(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The inner product of each line of A with that of B."""
+    """Return the inner products of the lines of A with the lines of B."""
     return np.array([float(a @ b) for a, b in zip(A, B, strict=True)])

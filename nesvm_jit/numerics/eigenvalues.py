@@ -1,17 +1,17 @@
-"""The extreme eigenvalues of symmetric matrices."""
+"""Compute extreme eigenvalues of symmetric matrices."""
 
 from collections.abc import Callable
 
 import numpy as np
 
 POWER_ROUNDS = 100
-ENOUGH = 1e-4  # share of the eigenvalue, by which it may still grow in an iteration
-FEW = 500  # rows, of which all eigenvalues take no longer than the extreme ones
-EXTREME_TOL = 1e-4  # share of an eigenvalue, of extreme ones
+ENOUGH = 1e-4  # power iteration ends when the eigenvalue grows by less than this share of it
+FEW = 500  # matrices of at most so many rows: all eigenvalues take no longer than the extreme ones
+EXTREME_TOL = 1e-4  # relative tolerance of extreme eigenvalues
 
 
 def power_iteration(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
-    """λ_max of a symmetric semidefinite matrix by power iteration, from below."""
+    """Approximate λ_max of a symmetric semidefinite matrix from below, by power iteration."""
     v = np.random.default_rng(0).random(n) + 0.5
     eigenvalue = 0.0
     for _ in range(POWER_ROUNDS):
@@ -25,7 +25,7 @@ def power_iteration(apply: Callable[[np.ndarray], np.ndarray], n: int) -> float:
 
 
 def extreme_eigenvalues(K: np.ndarray) -> tuple[float, float]:
-    """About the least and the largest eigenvalue of a symmetric matrix, never outside of them."""
+    """Approximate the least and the largest eigenvalue of a symmetric matrix, from inside."""
     n = len(K)
     if n <= FEW:
         values = np.linalg.eigvalsh(np.asarray(K, dtype=np.float64))

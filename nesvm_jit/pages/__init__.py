@@ -1,1 +1,1 @@
-"""Pictures of runs: what is drawn (documents of plain numbers), and how (matplotlib, HTML)."""
+"""Pictures of runs: documents of plain numbers, drawn by matplotlib and put on HTML pages."""

@@ -1,4 +1,4 @@
-"""Every kind of chart drawn on axes of matplotlib, which only this file imports at once."""
+"""Draw every kind of chart on axes of matplotlib. Only this module imports matplotlib at once."""
 
 from typing import Any
 
@@ -13,23 +13,23 @@ from .palette import CARD, COLOURS, INK, SOFT
 from .svg import TIP
 
 DASHED: dict[str, Any] = {"color": SOFT, "ls": (0, (4, 3)), "lw": 1}
-LONG = 30  # points of a curve from which on it has no dots
-STRIP = 0.06  # of the height of a chart is the strip of smoothing, on the axis of x
-STRIP_AND_GAP = 0.08  # of the height of the curves is added below them if there is a strip
-STAGES = 60  # stages of smoothing that are told apart, at most
-NAMED_STAGE = 0.09  # of the width of a chart is the shortest stage with space for its μ
-FULL_MATRIX = 12  # classes: the counts of larger matrices are left to the table
-NAMED_CLASSES = 15  # names along each side of a matrix, or up to twice as many
-STRONG = 0.6  # of a class: darker cells have light numbers
+LONG = 30  # curves of at least so many points have no dots
+STRIP = 0.06  # height of the strip of smoothing above the x axis, as a share of the chart's
+STRIP_AND_GAP = 0.08  # height added below the curves for the strip, as a share of theirs
+STAGES = 60  # stages of smoothing that are drawn, at most
+NAMED_STAGE = 0.09  # share of the chart's width from which on a stage is long enough to name its μ
+FULL_MATRIX = 12  # classes of a confusion matrix with counts in its cells, at most
+NAMED_CLASSES = 15  # with more classes, only some are named: at least so many
+STRONG = 0.6  # cells with a larger share of their class are so dark that their text is light
 
 
 def draw(ax: Axes, chart: dict[str, Any]) -> None:
-    """Draw a chart, but for its title."""
+    """Draw a chart without its title."""
     _DRAW[chart["kind"]](ax, chart)
 
 
 class _Powers(LogFormatter):
-    """Ticks of a logarithmic axis as powers of ten, without TeX."""
+    """Formats the ticks of a logarithmic axis as powers of ten, without TeX."""
 
     def __call__(self, x: float, pos: int | None = None) -> str:
         return power_text(x) if super().__call__(x, pos) else ""
@@ -98,8 +98,10 @@ def _format_ticks(ax: Axes) -> None:
 
 
 def _legend(ax: Axes, curves: list[str], many: bool, above: float) -> None:
-    """Curves in their order, then levels and marks, above the strip; no curves where there is one,
-    or too many."""
+    """Add a legend above the strip: the curves in their order, then levels and marks.
+
+    A single curve, or too many of them, are not listed.
+    """
     handles, names = ax.get_legend_handles_labels()
     hidden = curves if len(curves) == 1 or many else []
     shown = {n: h for n, h in zip(names, handles, strict=True) if n not in hidden}
@@ -110,9 +112,9 @@ def _legend(ax: Axes, curves: list[str], many: bool, above: float) -> None:
 
 
 def _stages(ax: Axes, mu: np.ndarray, x: np.ndarray) -> None:
-    """Runs of constant μ as a strip on the axis, the darker the smaller."""
-    known = mu[mu > 0]
-    lo, hi = np.log(known.min()), np.log(known.max())
+    """Draw the stages of constant μ as a strip on the axis, darker for smaller μ."""
+    positive = mu[mu > 0]
+    lo, hi = np.log(positive.min()), np.log(positive.max())
     starts = np.append(0, np.flatnonzero(np.diff(mu)) + 1)
     starts = starts[spread(len(starts), STAGES)]
     ends = np.append(starts[1:], len(mu)) - 1
@@ -197,7 +199,7 @@ def _bars(ax: Axes, chart: dict[str, Any]) -> None:
 
 
 def _points_per_place(ax: Axes, n: int) -> float:
-    """How high each of n places one above the other is, in points of type."""
+    """Return the height of each of n places, one above the other, in typographic points."""
     figure: Any = ax.figure
     return float(ax.bbox.height * 72.0 / figure.dpi / max(n, 1))
 
@@ -215,8 +217,8 @@ def _matrix(ax: Axes, chart: dict[str, Any]) -> None:
         cell = Rectangle(
             (j - 0.5, i - 0.5), 1, 1, facecolor=COLOURS[0], alpha=0.1 + 0.9 * share, linewidth=0
         )
-        said = f"true {labels[i]}, decided {labels[j]}: {text(int(counts[i, j]))} rows"
-        _set_tip(ax.add_patch(cell), f"{said}, {100 * share:.1f} % of this class")
+        tip = f"true {labels[i]}, decided {labels[j]}: {text(int(counts[i, j]))} rows"
+        _set_tip(ax.add_patch(cell), f"{tip}, {100 * share:.1f} % of this class")
         if n <= FULL_MATRIX:
             ink = CARD if share > STRONG else INK
             count = text(int(counts[i, j]))

@@ -1,4 +1,4 @@
-"""How training went: objective and bound of the largest sub-problem, and the gaps of all."""
+"""Charts of convergence: objective and bound of the largest sub-problem, and the gaps of all."""
 
 from typing import Any
 
@@ -6,18 +6,19 @@ import numpy as np
 
 from ..machine.machine import Machine
 from . import words
-from .numbers import plain, plain_list, text, thinned
+from .numbers import plain, plain_list, text, thin
 from .subproblems import of_largest, problem_names
 
 CURVE = 1000  # points of a curve, at most
 CURVES = 3000  # points of all gap curves together, at most
 PROBLEMS = 60  # sub-problems whose gaps are drawn, at most
-SMALLEST_GAP = 1e-17  # drawn for a gap of zero, which a logarithmic axis has no place for
+SMALLEST_GAP = 1e-17  # a gap of zero is drawn here, since a logarithmic axis has no zero
 AXES = (("seconds", "seconds"), ("passes", "passes over the data"), ("round", "rounds"))
 
 
 def convergence(machine: Machine, order: list[int]) -> list[dict[str, Any]]:
-    """Objective and bound of the largest sub-problem; the gaps of all, against time and work."""
+    """Return the charts of objective and bound of the largest sub-problem, and of all gaps,
+    against time and work."""
     gaps = _gaps(machine, order)
     charts = [_objective(machine, order), gaps]
     if len(gaps["axes"]) > 1:
@@ -31,7 +32,7 @@ def convergence(machine: Machine, order: list[int]) -> list[dict[str, Any]]:
 def _objective(machine: Machine, order: list[int]) -> dict[str, Any]:
     assert machine.solutions is not None
     history = machine.solutions[order[0]].solution.history
-    kept = thinned(len(history["round"]), CURVE)
+    kept = thin(len(history["round"]), CURVE)
     columns = _columns(machine, history, kept)
     objective, dual, smoothed = (history[name][kept] for name in ("objective", "dual", "smoothed"))
     series: list[dict[str, Any]] = [
@@ -62,7 +63,7 @@ def _gaps(machine: Machine, order: list[int]) -> dict[str, Any]:
     series: list[dict[str, Any]] = []
     for k in shown:
         history = machine.solutions[k].solution.history
-        kept = thinned(len(history["round"]), each)
+        kept = thin(len(history["round"]), each)
         name = names[k] if len(order) > 1 else "gap"
         gap = plain_list(np.maximum(history["gap"][kept], SMALLEST_GAP), 4)
         series.append({"name": name, "y": gap, "columns": _columns(machine, history, kept)})
@@ -84,7 +85,7 @@ def _gaps(machine: Machine, order: list[int]) -> dict[str, Any]:
 def _columns(
     machine: Machine, history: dict[str, np.ndarray], kept: np.ndarray
 ) -> dict[str, list[int | float | None]]:
-    """What a curve is drawn against, and μ where there is smoothing."""
+    """Return what a curve is drawn against (seconds, passes, rounds), and μ if there is one."""
     columns = {key: plain_list(history[key][kept], 5) for key, _ in AXES}
     mu = history["mu"][kept]
     if machine.record.model != "lssvm" and np.isfinite(mu).any() and (mu > 0).any():
@@ -93,7 +94,7 @@ def _columns(
 
 
 def _axes(columns: dict[str, list[int | float | None]]) -> list[dict[str, Any]]:
-    """Seconds, and what else moves; a chart is drawn against the first."""
+    """Return the possible x axes: seconds first, then every other column that is not constant."""
     return [
         {"key": key, "label": name, "log": False}
         for key, name in AXES

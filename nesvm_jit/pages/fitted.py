@@ -1,4 +1,4 @@
-"""What training has found: dual weights, decision values, weights, and classes confused."""
+"""Charts of a trained machine: dual weights, decision values, weights and confused classes."""
 
 from typing import Any
 
@@ -11,18 +11,19 @@ from ..matrix.rows import take_rows
 from .numbers import histogram, label, plain_list, share, spread, text
 from .subproblems import of_largest
 
-CELLS = 1 << 26  # kernel values, or scores, that are computed for the confusion matrix, at most
+CELLS = 1 << 26  # kernel values or scores that are computed for a confusion matrix, at most
 TOP = 30  # weights that are drawn, at most
 CLASSES = 40  # classes of a confusion matrix, at most
-# A row pays its full cost if its u = α/c is at least FULL of the largest u: dual points are made
-# feasible by a factor, so u may end a little below 1. If no u is above NEAR, that is FULL of 1.
+# A row counts as paying its full cost if its u = α/c is at least FULL times the largest u: dual
+# points are scaled to be feasible, so that u may end a little below 1. If the largest u is not
+# above NEAR, it must be at least FULL itself.
 FULL = 0.999
 NEAR = 0.9
 
 
 def dual_weights(machine: Machine, order: list[int]) -> dict[str, Any]:
-    """u = α/c: 0 for rows well classified, 1 for rows that pay the full cost, between on the
-    margin. The square loss knows no ends."""
+    """Return the histogram of u = α/c: 0 for well classified rows, 1 for rows that pay the full
+    cost, in between for rows on the margin. With the square loss, u has no such limits."""
     assert machine.solutions is not None
     square = machine.record.model == "lssvm"
     solved = machine.solutions[order[0]]
@@ -47,7 +48,7 @@ def dual_weights(machine: Machine, order: list[int]) -> dict[str, Any]:
 
 
 def _in_unit_interval(u: np.ndarray) -> dict[str, Any]:
-    """Twenty bins of ]0, 1[, and one bin each for the ends."""
+    """Return a histogram with twenty bins of ]0, 1[ and a bin for each end."""
     zero, full = u == 0.0, _full(u)
     counts = np.histogram(u[~(zero | full)], np.linspace(0.0, 1.0, 21))[0].tolist()
     ends = int(np.count_nonzero(zero)), int(np.count_nonzero(full))
@@ -60,7 +61,7 @@ def _in_unit_interval(u: np.ndarray) -> dict[str, Any]:
 
 
 def _full(u: np.ndarray) -> np.ndarray:
-    """Which rows are at the upper end."""
+    """Return a mask of the rows at the upper end."""
     most = float(u.max(initial=0.0))
     return u >= FULL * (most if most > NEAR else 1.0)
 
@@ -101,7 +102,7 @@ def decision_values(machine: Machine, y: np.ndarray, order: list[int]) -> dict[s
 
 
 def weights(machine: Machine, order: list[int]) -> dict[str, Any]:
-    """The largest weights of a linear machine."""
+    """Return the chart of the largest weights of a linear machine."""
     assert machine.record.weights is not None
     w = machine.record.weights[:, order[0]]
     top = np.argsort(-np.abs(w), kind="stable")[:TOP]
@@ -119,17 +120,19 @@ def weights(machine: Machine, order: list[int]) -> dict[str, Any]:
 
 
 def confusion(machine: Machine, X: Any, y: np.ndarray) -> tuple[dict[str, Any], str]:
-    """The confusion matrix of the training rows, or of some where all would take long, and the
-    share of them that is right."""
-    rows, chosen = _decided(machine, X, len(y))
+    """Return the confusion matrix of the training rows, and the share of them that is right.
+
+    Where all rows would take too long, some are taken.
+    """
+    rows, chosen = _decide(machine, X, len(y))
     of = "training rows" if len(rows) == len(y) else f"{text(len(rows))} training rows"
     truth, predicted = y[rows], machine.classes[chosen]
     chart = confusion_chart(machine.classes, truth, predicted, of)
     return chart, share(int(np.count_nonzero(truth == predicted)), len(rows))
 
 
-def _decided(machine: Machine, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers, and the class that the machine chooses for each."""
+def _decide(machine: Machine, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return row numbers, and the class that the machine chooses for each."""
     assert machine.solutions is not None
     margins = [s.solution.margins for s in machine.solutions if s.problem.rows is None]
     if len(margins) == len(machine.solutions):
@@ -141,8 +144,10 @@ def _decided(machine: Machine, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def confusion_chart(classes: Any, truth: Any, predicted: Any, of: str) -> dict[str, Any]:
-    """How often rows of each class are decided for each; `of` says which rows. Of very many
-    classes, those with the most errors are shown."""
+    """Return the chart that counts rows by true and decided class; `of` describes the rows.
+
+    Of more than CLASSES classes, those with the most errors are shown.
+    """
     classes = np.append(classes, np.setdiff1d(truth, classes))
     place = {c: k for k, c in enumerate(classes.tolist())}
     true, said = ([place[c] for c in np.asarray(v, float).tolist()] for v in (truth, predicted))

@@ -1,4 +1,4 @@
-"""A document as one HTML page that needs nothing else: no network, no fonts, no script."""
+"""Make an HTML page of a document; it needs no other file, no network, no fonts, no script."""
 
 import html
 import re
@@ -16,13 +16,13 @@ KINDS = {"train": "Training run", "path": "Path over costs"}
 
 
 def write_html(document: dict[str, Any], path: Any) -> None:
-    """Write the page; it appears whole or not at all."""
+    """Write the page of a document. The file appears when it is complete."""
     with writing(path) as f:
         f.write(page(document).encode())
 
 
 def page(document: dict[str, Any]) -> str:
-    """The page as text."""
+    """Return the text of the page of a document."""
     certificate = document["certificate"]
     proved = certificate["certified"]
     contents = {
@@ -59,7 +59,7 @@ def _section(section: dict[str, Any]) -> str:
 
 
 def _card(chart: dict[str, Any]) -> str:
-    """A chart with its title, its note and its table."""
+    """Return the HTML of a chart with its title, its note and its table."""
     name, title = html.escape(chart["id"]), html.escape(chart["title"])
     if chart["kind"] == "table":
         shown = _table(chart)

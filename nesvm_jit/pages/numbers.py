@@ -1,4 +1,4 @@
-"""Numbers for pictures: rounded ones, thinned curves, histograms, and numbers as text."""
+"""Prepare numbers for pictures: round them, thin curves, count histograms, format them."""
 
 import math
 from collections.abc import Iterable
@@ -8,14 +8,14 @@ import numpy as np
 
 DIGITS = 6
 BINS = 70  # bins of a histogram, at most
-# Values are far if all of them together need more than this times the range of nearly all of them
-# (99.6 %); far values are counted in the first and the last bin.
+# If the range of all values is more than FAR times that of nearly all of them (99.6 %), the bins
+# cover the latter, and values outside are counted in the first and the last bin.
 FAR = 3.0
 RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def plain(value: Any, digits: int = DIGITS) -> int | float | None:
-    """A number as short as JSON can have it; none if it is not finite."""
+    """Round a number for JSON; whole numbers become int, those that are not finite None."""
     if value is None or not math.isfinite(value):
         return None
     rounded = float(f"{value:.{digits}g}")
@@ -23,12 +23,12 @@ def plain(value: Any, digits: int = DIGITS) -> int | float | None:
 
 
 def plain_list(values: Iterable[Any], digits: int = DIGITS) -> list[int | float | None]:
-    """The same for every number of an array."""
+    """Apply `plain` to every number."""
     return [plain(v, digits) for v in values]
 
 
-def thinned(n: int, most: int) -> np.ndarray:
-    """At most about `most` of the numbers 0 … n − 1 with both ends, denser at the start."""
+def thin(n: int, most: int) -> np.ndarray:
+    """Choose about `most` of the numbers 0 … n − 1 or fewer: both ends, and more at the start."""
     if n <= most:
         return np.arange(n)
     half = max(1, most // 2)
@@ -38,13 +38,13 @@ def thinned(n: int, most: int) -> np.ndarray:
 
 
 def spread(n: int, most: int) -> np.ndarray:
-    """At most `most` of the numbers 0 … n − 1, evenly."""
+    """Choose at most `most` of the numbers 0 … n − 1, evenly spaced."""
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).round().astype(np.int64)
 
 
 def histogram(groups: list[np.ndarray], bins: int = BINS) -> dict[str, Any]:
-    """Edges at multiples of 1, 2 or 5 · 10^k, the counts of every group, and the names of bins that
-    hold far values too."""
+    """Return edges at multiples of 1, 2 or 5 · 10^k, the counts of every group, and the names of
+    bins that also hold far values."""
     values = np.concatenate(groups)
     values = values[np.isfinite(values)]
     if not len(values):
@@ -53,7 +53,7 @@ def histogram(groups: list[np.ndarray], bins: int = BINS) -> dict[str, Any]:
     low, high = (float(q) for q in np.quantile(values, (0.002, 0.998)))
     if hi - lo > FAR * (high - low) > 0.0:
         lo, hi = low, high
-    width = nice((hi - lo) / bins) if hi > lo else nice(max(abs(hi), 1.0) / bins)
+    width = round_up((hi - lo) / bins) if hi > lo else round_up(max(abs(hi), 1.0) / bins)
     first, last = math.floor(lo / width), math.floor(hi / width) + 1
     edges = width * np.arange(first, last + 1)
     inside = [np.clip(g[np.isfinite(g)], edges[0], np.nextafter(edges[-1], lo)) for g in groups]
@@ -70,20 +70,20 @@ def histogram(groups: list[np.ndarray], bins: int = BINS) -> dict[str, Any]:
 
 
 def bin_name(chart: dict[str, Any], i: int) -> str:
-    """What bin i of a histogram holds."""
+    """Return the range of values in bin i of a histogram, as text."""
     edges = chart["edges"]
     return chart["names"].get(str(i)) or f"{text(edges[i])} to {text(edges[i + 1])}"
 
 
-def nice(width: float) -> float:
-    """The next 1, 2 or 5 · 10^k."""
+def round_up(width: float) -> float:
+    """Round up to the next 1, 2 or 5 · 10^k."""
     power = 10.0 ** math.floor(math.log10(width))
     step = next(s for s in (1, 2, 5, 10) if s * power >= width * (1 - 1e-9))
     return float(f"{step * power:.12g}")
 
 
 def text(value: float | None, digits: int = 4) -> str:
-    """A number for people: 12 345, 0.0123, 1.2e-07."""
+    """Format a number for people: 12 345, 0.0123, 1.2e-07."""
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
@@ -101,20 +101,20 @@ def text(value: float | None, digits: int = 4) -> str:
 
 
 def power_text(value: float) -> str:
-    """A tick of a logarithmic axis: 10⁻³, 2·10⁴."""
+    """Format a tick of a logarithmic axis: 10⁻³, 2·10⁴."""
     digits, power = f"{value:.2e}".split("e")
     raised = f"10{str(int(power)).translate(RAISED)}"
     return raised if float(digits) == 1.0 else f"{float(digits):g}·{raised}"
 
 
 def label(value: float) -> str:
-    """A class as files have it."""
+    """Format the label of a class as files do."""
     return f"{value:.9g}"
 
 
 def percent(fraction: float, up: bool = False) -> str:
-    """A fraction per hundred, to two digits; rounded up where it is an upper bound, then at least
-    to a millionth."""
+    """Format a fraction in per cent with two digits. With `up`, for upper bounds, it is rounded up
+    to two digits or to a millionth of a per cent."""
     if not math.isfinite(fraction):
         return "∞ %"
     value = 100.0 * fraction
@@ -127,12 +127,12 @@ def percent(fraction: float, up: bool = False) -> str:
 
 
 def share(part: int, whole: int) -> str:
-    """An accuracy per hundred, to two decimals."""
+    """Format part / whole in per cent with two decimals."""
     return f"{100.0 * part / whole:.2f}\u00a0%" if whole else "–"
 
 
 def duration(seconds: float) -> str:
-    """0.42 s, 12.3 s, 4 min 5 s, 2 h 3 min."""
+    """Format a time: 0.42 s, 12.3 s, 4 min 5 s, 2 h 3 min."""
     if seconds < 0.001:
         return "< 1\u00a0ms"
     if seconds < 1.0:

@@ -34,6 +34,6 @@ NAMES = {light: name for name, (light, _) in PALETTE.items()}
 
 
 def css_variables(theme: Theme) -> str:
-    """The declarations of all colours, for a rule of a style sheet."""
+    """Return the declarations of all colours, for a rule of a style sheet."""
     which = ("light", "dark").index(theme)
     return " ".join(f"--{name}: {values[which]};" for name, values in PALETTE.items())

@@ -1,4 +1,4 @@
-"""What is drawn of a path over costs: a document made of `PathResult.facts()`."""
+"""Make the document of a path over costs, from `PathResult.facts()`."""
 
 import math
 import statistics
@@ -9,10 +9,10 @@ from . import words
 from .curves import SMALLEST_GAP
 from .numbers import plain, plain_list, spread, text
 
-FITS = 2000  # fits of a γ whose gaps are drawn, at most
+FITS = 2000  # fits of one γ whose gaps are drawn, at most
 COST = [{"key": "C", "label": "C", "log": True}]
-Values = list[float | None] | None  # of the folds of a cell
-Middle = tuple[float | None, float | None]  # of such values, and its standard error
+Values = list[float | None] | None  # the values of the folds of a cell
+Middle = tuple[float | None, float | None]  # their mean or median, and its standard error
 
 
 def path_document(
@@ -21,8 +21,8 @@ def path_document(
     training: dict[str, Any] | None = None,
     confusion: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The picture of a path; `training` is the document of the machine that was trained again on
-    all rows, `confusion` the `confusion_chart` of the test file."""
+    """Return the document of a path. `training` is the document of the machine that was trained on
+    all rows at the end, `confusion` the `confusion_chart` of the test file."""
     chosen_by, *others = _scores(facts)
     charts = [chosen_by, _seconds(facts), _sizes(facts), _gaps(facts)]
     sections = [{"title": "Every cost", "charts": [c for c in charts if c]}]
@@ -45,7 +45,7 @@ def path_document(
 
 
 def _by_gamma(facts: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
-    """(name, cells by C) for every γ; the name is empty where there is but one."""
+    """Return (name, cells by C) for every γ; a single γ has an empty name."""
     groups = []
     for gamma in facts["gammas"]:
         cells = [c for c in facts["cells"] if c["gamma"] == gamma]
@@ -55,13 +55,13 @@ def _by_gamma(facts: dict[str, Any]) -> list[tuple[str, list[dict[str, Any]]]]:
 
 
 def _median(values: Values) -> Middle:
-    """The middle of what is there, whatever one slow fit took."""
+    """Return the median of the finite values, which one slow fit does not change, and no error."""
     known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
     return (statistics.median(known) if known else None), None
 
 
 def _mean(values: Values) -> Middle:
-    """Mean and its standard error, of what is there."""
+    """Return the mean of the finite values, and its standard error."""
     known = [float(v) for v in values or () if v is not None and math.isfinite(v)]
     if not known:
         return None, None
@@ -78,8 +78,8 @@ def _line(
     values: list[Values],
     middle: Callable[[Values], Middle] = _mean,
 ) -> dict[str, Any]:
-    """The middle over folds of the values of every cell against C, with its errors if there are
-    any."""
+    """Return the curve of the mean or median over folds of every cell's values against C, with
+    standard errors if there are any."""
     found = [middle(of_folds) for of_folds in values]
     line: dict[str, Any] = {
         "name": name,
@@ -93,7 +93,7 @@ def _line(
 
 
 def _scores(facts: dict[str, Any]) -> list[dict[str, Any]]:
-    """A chart for every score that some fold has; first the one that was chosen by."""
+    """Return a chart for every score that some fold has, first the one that chose the best C."""
     keys = sorted(facts["cells"][0]["scores"], key=lambda key: key != facts["scoring"])
     charts = []
     for key in keys:
@@ -119,7 +119,7 @@ def _scores(facts: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _marks(facts: dict[str, Any], series: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The best cell, and the simplest within a standard error of it."""
+    """Return marks at the best cell and at the simplest one within a standard error of it."""
     places: dict[tuple[int, int], list[str]] = {}
     for key, name in (("best", "best"), ("one_se", "one standard error")):
         cell = facts.get(key)
@@ -173,7 +173,7 @@ def _sizes(facts: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _gaps(facts: dict[str, Any]) -> dict[str, Any]:
-    """A dot for every fit."""
+    """Return the chart of gaps, with a dot for every fit."""
     series = []
     for gamma, cells in _by_gamma(facts):
         pairs = [(c["C"], g) for c in cells for g in c["gaps"] if g is not None]

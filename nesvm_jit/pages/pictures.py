@@ -1,8 +1,9 @@
-"""What is drawn of a training run: a document of plain numbers.
+"""Make the document of a training run, from which plots and pages are drawn.
 
-A document has a title, facts, the certificate in words and sections of charts; a chart is a dict
-whose `kind` (lines, histogram, bars, matrix, plane, table) says what else is in it. Of several
-sub-problems the largest is drawn; the gaps of all are curves, and a table has the others.
+A document consists of plain numbers and text: a title, facts, the certificate in words and
+sections of charts. A chart is a dict; its other keys depend on its `kind` (lines, histogram,
+bars, matrix, plane, table). If there are several sub-problems, the charts show the largest one,
+except for the gaps, which have a curve for each, and a table of all.
 """
 
 from typing import Any
@@ -20,8 +21,8 @@ from .subproblems import largest_first, problems
 def training_document(
     machine: Machine, X: Any, y: Any, facts: dict[str, Any], title: str
 ) -> dict[str, Any]:
-    """The picture of a machine that was trained on X, y with `keep_solutions`; `facts` are those
-    of `machine.facts.training`."""
+    """Return the document of a machine that was trained on X, y with `keep_solutions`; `facts` are
+    those of `machine.facts.training`."""
     if machine.solutions is None:
         raise InputError("a picture needs a machine trained with keep_solutions=True")
     y = np.asarray(y, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""The picture of a machine over two features: regions, boundary, margins and rows."""
+"""The chart of a machine with two features: regions, boundary, margins and rows."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from ..matrix.checks import as_matrix
 from ..matrix.rows import as_scipy
 from .numbers import label, plain_list, spread
 
-GRID = 160  # points along each feature where the machine is asked for its decision
+GRID = 160  # points along each feature at which the decision is computed
 POINTS = 1500  # training rows that are shown, at most
-PAD = 0.08  # of the range of the rows is added on every side
+PAD = 0.08  # space on every side, as a share of the range of the rows
 
 
 def plane(machine: Machine, X: Any, y: np.ndarray) -> dict[str, Any]:
-    """What the machine decides around the training rows, of which some are shown."""
+    """Return the chart of the machine's decisions around the training rows, with some of them."""
     rows = spread(len(y), POINTS)
     shown = X[rows] if isinstance(X, np.ndarray) else as_scipy(as_matrix(X))[rows].toarray()
     shown = np.asarray(shown, dtype=np.float64)
@@ -55,7 +55,7 @@ def _range(column: np.ndarray) -> tuple[float, float]:
 
 
 def _support(machine: Machine, n: int) -> np.ndarray:
-    """Which rows have a dual weight in some sub-problem."""
+    """Return a mask of the rows that have a dual weight in some sub-problem."""
     support = np.zeros(n, dtype=bool)
     for solved in machine.solutions or ():
         rows = slice(None) if solved.problem.rows is None else solved.problem.rows

@@ -1,4 +1,4 @@
-"""Documents as figures of matplotlib: a file with the main charts, and every chart as SVG."""
+"""Draw documents with matplotlib: a file of the main charts, or each chart as SVG."""
 
 import importlib.util
 import io
@@ -42,7 +42,7 @@ PAGE_STYLE = STYLE | {
     "axes.facecolor": "none",
 }
 PANELS = 6  # charts of a file, at most
-# No file says when or by which version of matplotlib it was written: the same run, the same bytes.
+# Files name neither the date nor the version of matplotlib: the same run gives the same bytes.
 UNDATED: dict[str, dict[str, Any]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
@@ -50,17 +50,17 @@ UNDATED: dict[str, dict[str, Any]] = {
 }
 PAGE_WIDTH = 5.1  # inches: about the width of a phone, so that text keeps its size there
 PAGE_HEIGHTS = {"lines": 3.6, "histogram": 3.6, "matrix": 4.6, "plane": 4.4}  # inches
-BAR_HEIGHT = 0.2  # inches of a page for each of the bars, beside one inch for their axis
+BAR_HEIGHT = 0.2  # inches of a page for each bar; their axis takes one inch more
 
 
 def require_matplotlib() -> None:
-    """Say how to install it where it is missing."""
+    """Raise NesvmError with how to install matplotlib if it is missing."""
     if importlib.util.find_spec("matplotlib") is None:
         raise NesvmError("plots and pages need matplotlib: pip install 'nesvm-jit[plot]'")
 
 
 def format_of(path: Any) -> str:
-    """The format that the ending of a file's name asks for."""
+    """Return the format that belongs to the ending of a file's name."""
     ending = os.path.splitext(str(path))[1].lower().removeprefix(".")
     if ending not in FORMATS:
         name = "-" if path == "-" else display_name(path)
@@ -69,7 +69,7 @@ def format_of(path: Any) -> str:
 
 
 def plot(document: dict[str, Any], path: Any) -> None:
-    """Draw the main charts of a document; the file appears whole or not at all."""
+    """Draw the main charts of a document into a file, which appears when it is complete."""
     kind = format_of(path)
     panels = _panels(document)
     columns = 3 if len(panels) > 4 else 2
@@ -91,13 +91,13 @@ def plot(document: dict[str, Any], path: Any) -> None:
             draw(ax, chart)
             ax.set_title(chart["title"])
         for artist in figure.findobj():
-            artist.set_gid(None)  # tips are for pages
+            artist.set_gid(None)  # only pages show tips
         with writing(path) as f:
             figure.savefig(f, format=kind, metadata=UNDATED[kind])
 
 
 def draw_svg(chart: dict[str, Any]) -> bytes:
-    """A chart by itself, without its title, as an SVG file."""
+    """Draw a single chart without its title; return the text of an SVG file."""
     high = PAGE_HEIGHTS.get(chart["kind"]) or 1.0 + BAR_HEIGHT * len(chart["labels"])
     with _drawing(PAGE_STYLE) as (Figure, draw):
         figure = Figure(figsize=(PAGE_WIDTH, high), layout="constrained")
@@ -109,7 +109,7 @@ def draw_svg(chart: dict[str, Any]) -> bytes:
 
 @contextmanager
 def _drawing(style: Any) -> Iterator[tuple[Any, Any]]:
-    """matplotlib's `Figure` and our `draw`, while matplotlib has this style."""
+    """Yield matplotlib's `Figure` and our `draw` in a context with this style."""
     require_matplotlib()
     import matplotlib
     from matplotlib.figure import Figure
@@ -117,7 +117,7 @@ def _drawing(style: Any) -> Iterator[tuple[Any, Any]]:
     from .charts import draw
 
     with matplotlib.rc_context(style), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph")  # of names in other scripts
+        warnings.filterwarnings("ignore", message="Glyph")  # missing for names in other scripts
         yield Figure, draw
 
 
@@ -133,8 +133,8 @@ def _write_heading(figure: Any, document: dict[str, Any], high: float) -> None:
 
 
 def _panels(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The charts of a file: of a path, those of its first section; of a training run, convergence
-    and what there is space for besides."""
+    """Choose the charts of a file: the first section of a path; of a training run, convergence and
+    as many others as there is space for."""
     sections = document["sections"]
     if document["kind"] == "path":
         return list(sections[0]["charts"])

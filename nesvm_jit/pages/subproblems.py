@@ -1,5 +1,5 @@
-"""The sub-problems of a machine: what they are called, in which order they are shown, and the table
-of their certificates."""
+"""The sub-problems of a machine on pages: their names, their order and the table of their
+certificates."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ LISTED = 200  # sub-problems in the table, at most
 
 
 def problem_names(machine: Machine) -> list[str]:
-    """What every sub-problem tells apart."""
+    """Return the names of the classes that each sub-problem separates."""
     return [
         f"{label(p['classes'][0])} against "
         + (label(p["classes"][1]) if len(p["classes"]) == 2 else "the rest")
@@ -19,7 +19,7 @@ def problem_names(machine: Machine) -> list[str]:
 
 
 def largest_first(machine: Machine) -> list[int]:
-    """The sub-problems by rows, then by seconds: the first is shown in detail."""
+    """Sort the sub-problems by rows, then by seconds; the first one is shown in detail."""
     solved = machine.solutions or []
     return sorted(
         range(len(solved)), key=lambda k: (-len(solved[k].solution.alpha), -solved[k].seconds)
@@ -27,12 +27,12 @@ def largest_first(machine: Machine) -> list[int]:
 
 
 def of_largest(machine: Machine, order: list[int]) -> str:
-    """The end of the title of a chart that shows the largest of several sub-problems."""
+    """Return the end of the title of a chart that shows the largest of several sub-problems."""
     return f", class {problem_names(machine)[order[0]]}" if len(order) > 1 else ""
 
 
 def problems(machine: Machine, order: list[int]) -> dict[str, Any]:
-    """The certificates of all sub-problems."""
+    """Return the table of the certificates of all sub-problems."""
     assert machine.solutions is not None
     names, rows = problem_names(machine), []
     for k in order[:LISTED]:

@@ -1,11 +1,11 @@
-"""SVG files of matplotlib as parts of a page: small, in its colours, with tips to point at."""
+"""Turn SVG files of matplotlib into parts of a page: smaller, in its colours, with tips."""
 
 import re
 from xml.etree import ElementTree
 
 from .palette import NAMES
 
-TIP = "tip:"  # begins the id of a shape; what follows is shown where the shape is pointed at
+TIP = "tip:"  # the start of the id of a shape with a tip; the rest is the tip's text
 COLOUR = re.compile(r"#[0-9a-f]{6}")
 LONG_NUMBER = re.compile(r"-?\d+\.\d{3,}")
 # Matplotlib 3.9 and before write `font: 9px 'DejaVu Sans', …`, later ones `font-family: …`.
@@ -15,8 +15,10 @@ POINTING = ("clip-path", "href")  # attributes that name another element
 
 
 def inline(svg: bytes, prefix: str, label: str) -> str:
-    """An SVG file of matplotlib as an element of a page, on which no other element has an id that
-    starts with `prefix`; `label` is read out in its place."""
+    """Return an SVG file of matplotlib as an element of a page.
+
+    Its ids get `prefix`, which no other element of the page has; screen readers read `label`.
+    """
     root = ElementTree.fromstring(svg)
     for parent in list(root.iter()):
         for child in list(parent):
@@ -38,12 +40,12 @@ def inline(svg: bytes, prefix: str, label: str) -> str:
 
 
 def _name(name: str) -> str:
-    """A name without its namespace, which pages do not write."""
+    """Return a name without its namespace, which HTML does not write."""
     return name.rpartition("}")[2]
 
 
 def _translate(element: ElementTree.Element, pointed_at: set[str], prefix: str) -> None:
-    """Ids that are used get the prefix, tips become titles, colours and fonts those of the page."""
+    """Prefix the ids that are used, turn tips into titles, and use the page's colours and fonts."""
     if element.tag != "text" and element.tag != "tspan":
         element.text = None
     element.tail = None

@@ -1,4 +1,4 @@
-"""The numbers of every chart as a table of text."""
+"""Turn the numbers of every chart into a table of text."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ Table = tuple[list[str], list[list[str]]]
 
 
 def table(chart: dict[str, Any]) -> Table:
-    """The head and the rows of the table of a chart; the first cell of a row names it."""
+    """Return the head and the rows of the table of a chart; the first cell of a row names it."""
     return _TABLES[chart["kind"]](chart)
 
 

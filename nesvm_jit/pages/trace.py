@@ -1,4 +1,4 @@
-"""The rounds of a run as CSV, for other programs."""
+"""Write the rounds of a run as CSV, for other programs."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from ..solvers.run import COLUMNS
 
 
 def write_trace(machine: Machine, path: Any) -> None:
-    """A line for every round of every sub-problem, these numbered from 0 as in `problems`."""
+    """Write a line for every round of every sub-problem, numbered from 0 as in `problems`."""
     if machine.solutions is None:
         raise InputError("a trace needs a machine trained with keep_solutions=True")
     with writing(path) as f:

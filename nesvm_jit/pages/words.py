@@ -1,4 +1,4 @@
-"""What pages say of a run: its facts, and its certificate in a sentence for everyone."""
+"""The texts of pages about a run: its facts, and its certificate in a sentence for everyone."""
 
 import math
 from typing import Any
@@ -31,7 +31,7 @@ ENDS = {
 
 
 def subtitle(facts: dict[str, Any]) -> str:
-    """The machine and the size of its data in a line."""
+    """Describe the machine and the size of its data in a line."""
     kernel = KERNELS.get(facts["kernel"], f"{facts['kernel']} kernel")
     classes = facts.get("n_classes") or len(facts.get("classes", ()))
     model = MODELS.get(facts["model"], facts["model"])
@@ -42,32 +42,32 @@ def subtitle(facts: dict[str, Any]) -> str:
 
 
 def certificate(facts: dict[str, Any], tol: float, problems: int) -> dict[str, Any]:
-    """What the gap means: up to rounding, no objective is below (1 − gap) · ours."""
+    """Explain the gap: up to rounding, no objective is below (1 − gap) times the one reached."""
     gap, several = facts["gap"], problems > 1
     kind = "over these landmarks " if "approx" in facts else ""
     start = f"In each of the {problems} sub-problems, no machine" if several else "No machine"
     if not math.isfinite(gap) or gap >= 1.0:
-        said = "Nothing is proved yet: training ended before a useful lower bound was found."
+        sentence = "Nothing is proved yet: training ended before a useful lower bound was found."
     elif gap == 0.0:
-        said = f"{start} of this kind {kind}can have a lower objective, but for rounding."
+        sentence = f"{start} of this kind {kind}can have a lower objective, but for rounding."
     else:
         than = "than the one found" if several else "than this one"
-        said = (
+        sentence = (
             f"{start} of this kind {kind}can have an objective more than {percent(gap, up=True)} "
             f"lower {than}."
         )
-    asked = f"Asked for was {percent(tol)}" + (
+    goal = f"The tolerance was {percent(tol)}" + (
         "." if facts["certified"] else f", which was not reached: {ENDS[facts['status']]}."
     )
     return {
-        "sentence": said,
-        "more": f"{asked} The objective is what training minimises: {PARTS[facts['model']]}.",
+        "sentence": sentence,
+        "more": f"{goal} The objective is what training minimises: {PARTS[facts['model']]}.",
         "certified": bool(facts["certified"]),
     }
 
 
 def training_tiles(facts: dict[str, Any], right: str) -> list[list[str]]:
-    """The four numbers people look for."""
+    """Return the four main numbers of a training run, each with its name."""
     return [
         [percent(facts["gap"], up=True), "certified gap"],
         [right, "training rows right"],
@@ -122,28 +122,28 @@ def _kernel(record: ModelRecord) -> str:
 
 
 def path_certificate(facts: dict[str, Any]) -> dict[str, Any]:
-    """What the gaps of all fits together mean."""
+    """Explain the gaps of all fits together."""
     fits = [bool(c) for cell in facts["cells"] for c in cell["certified"] if c is not None]
     gaps = [g for cell in facts["cells"] for g in cell["gaps"] if g is not None]
     largest = max(gaps, default=math.inf)
     if fits and all(fits):
-        said = (
+        sentence = (
             f"Every one of the {text(len(fits))} fits is proved to be within "
             f"{percent(largest, up=True)} of the best objective it could have."
         )
         more = "No score below is the work of a fit that was ended too early."
     else:
-        said = (
+        sentence = (
             f"{text(sum(fits))} of {text(len(fits))} fits are proved to be within "
             f"{percent(facts['tol'])} of the best objective they could have; the others were ended "
             "before."
         )
         more = "Scores of fits that were ended early may be lower than they need be."
-    return {"sentence": said, "more": more, "certified": bool(fits) and all(fits)}
+    return {"sentence": sentence, "more": more, "certified": bool(fits) and all(fits)}
 
 
 def path_tiles(facts: dict[str, Any]) -> list[list[str]]:
-    """The choice, its score, and what it took."""
+    """Return the chosen C and γ, their scores and the time of the path, each with its name."""
     best, chosen = facts["best"], facts[facts.get("chosen") or "best"]
     gamma = "" if chosen.get("gamma") is None else f", γ = {text(chosen['gamma'])}"
     tiles = [
@@ -161,7 +161,7 @@ def path_tiles(facts: dict[str, Any]) -> list[list[str]]:
 def path_facts(facts: dict[str, Any]) -> list[list[str]]:
     """Name and value of everything else."""
     fits = sum(len(cell["gaps"]) for cell in facts["cells"])
-    again = f"{facts['repeats']} times over, " if facts["repeats"] > 1 else ""
+    repeats = f"{facts['repeats']} times over, " if facts["repeats"] > 1 else ""
     rows = [
         ["model", MODELS.get(facts["model"], facts["model"])],
         ["kernel", facts["kernel"]],
@@ -171,7 +171,7 @@ def path_facts(facts: dict[str, Any]) -> list[list[str]]:
         ["features", text(facts["n_features"])],
         ["classes", text(len(facts["classes"]))],
         ["costs", f"{len(facts['costs'])}, {_range(facts['costs'])}"],
-        ["folds", f"{facts['folds']}, {again}seed {facts['seed']}"],
+        ["folds", f"{facts['folds']}, {repeats}seed {facts['seed']}"],
         ["fits", text(fits)],
         ["tolerance", text(facts["tol"])],
         ["scored by", score_name(facts["scoring"])],
@@ -217,10 +217,10 @@ def _cell(cell: dict[str, Any] | None) -> str:
 
 
 def percent_of(score: float | None) -> str:
-    """A score per hundred, to two decimals."""
+    """Format a score in per cent with two decimals."""
     return "–" if score is None or not math.isfinite(score) else f"{100 * score:.2f}\u00a0%"
 
 
 def score_name(key: str) -> str:
-    """A score for people."""
+    """Return the name of a score for people."""
     return {"f1": "F1", "auc": "area under the ROC curve"}.get(key, key.replace("_", " "))
