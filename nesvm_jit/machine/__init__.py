@@ -1,1 +1,1 @@
-"""Classifiers of any number of classes, made of binary problems."""
+"""Classifiers of any number of classes, composed of binary problems."""

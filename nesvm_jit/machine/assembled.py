@@ -1,4 +1,4 @@
-"""A machine from its solved sub-problems."""
+"""Assemble a machine from its solved sub-problems."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Found:
 
     problem: Problem
     solution: Solution
-    costs: np.ndarray  # c of its rows
+    costs: np.ndarray  # the costs c of its rows
     seconds: float
     sigmoid: tuple[float, float] | None
 
@@ -41,7 +41,7 @@ def note_weights(
     classes: np.ndarray,
     sizes: np.ndarray,
 ) -> None:
-    """Keep the weights of the classes, of so many rows each, where there are any."""
+    """Store the weights of classes with `sizes` rows in the machine's facts, if there are any."""
     weights = weights_of(class_weight, classes, sizes)
     if weights:
         kept = [float(weights.get(label, 1.0)) for label in machine.classes.tolist()]
@@ -51,7 +51,7 @@ def note_weights(
 def linear_machine(
     settings: Settings, classes: np.ndarray, n_features: int, solutions: list[Solution]
 ) -> Machine:
-    """A machine of problems solved elsewhere: the only one of two classes, or one per class."""
+    """Make a linear machine of solutions: the only one for two classes, else one per class."""
     found = _found(solutions)
     weights = np.array([s.w for s in solutions]).T
     common = _common(settings, classes, n_features, "ovr", found)
@@ -69,7 +69,7 @@ def _found(solutions: list[Solution]) -> list[Found]:
 def _common(
     settings: Settings, classes: np.ndarray, n_features: int, multiclass: str, found: list[Found]
 ) -> dict[str, Any]:
-    """What machines of every kind have."""
+    """Return the fields that machines of every kind have."""
     common: dict[str, Any] = {
         "classes": classes,
         "n_features": n_features,
@@ -87,7 +87,7 @@ def _common(
 
 
 def machine_of(job: Job, found: list[Found]) -> Machine:
-    """The machine of sub-problems that were solved on rows in memory."""
+    """Make the machine of sub-problems that were solved on rows in memory."""
     settings = job.settings
     common = _common(settings, job.classes, extent(job.X)[1], job.multiclass, found)
     if settings.kernel == "linear":
@@ -105,7 +105,7 @@ def machine_of(job: Job, found: list[Found]) -> Machine:
 def _kernel_machine(
     settings: Settings, X: Matrix, y: np.ndarray, used: np.ndarray, common: dict[str, Any]
 ) -> Machine:
-    """A machine whose support vectors are the rows `used`, by class as LIBSVM keeps them."""
+    """Make a machine whose support vectors are the rows `used`, grouped by class as in LIBSVM."""
     sv_class = np.argmax(y[used][:, None] == common["classes"][None, :], axis=1)
     by_class = np.argsort(sv_class, kind="stable")
     used = used[by_class]
@@ -117,7 +117,7 @@ def _kernel_machine(
 
 
 def _packed(X: Matrix) -> "csr_matrix":
-    """X in float64 as CSR without zeros; scipy takes three times as long for dense rows."""
+    """Convert X to float64 CSR without zeros; SciPy takes three times as long for dense rows."""
     if isinstance(X, Csr):
         out = as_scipy(X).astype(np.float64)
         out.eliminate_zeros()
@@ -127,13 +127,13 @@ def _packed(X: Matrix) -> "csr_matrix":
     filled = X != 0.0
     starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
     out = csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
-    out.has_canonical_format = True  # scipy would look at every entry
+    out.has_canonical_format = True  # else SciPy would check every entry
     return out
 
 
 def approximate_machine(job: Job, found: list[Found], marks: Landmarks) -> Machine:
-    """The landmarks as support vectors of a machine that was trained as a linear one, with bounds
-    of the kernel itself beside those of its approximation."""
+    """Make a machine that was trained as a linear one on features of landmarks, which become its
+    support vectors. Beside the bounds of the approximation it gets bounds of the exact kernel."""
     labels, settings = job.y[marks.numbers], job.settings
     machine = _machine_of_landmarks(settings, job.classes, job.multiclass, found, marks, labels)
     for f, certificate in zip(found, machine.record.extra["problems"], strict=True):
@@ -157,7 +157,7 @@ def approximate_machine_ovr(
     labels: np.ndarray,
     solutions: list[Solution],
 ) -> Machine:
-    """The same of problems solved elsewhere, on the features of landmarks with these labels."""
+    """Make such a machine of solutions by class, for landmarks with these labels."""
     return _machine_of_landmarks(settings, classes, "ovr", _found(solutions), marks, labels)
 
 
@@ -205,7 +205,7 @@ def _certificate(classes: np.ndarray, f: Found) -> dict[str, Any]:
     if s.bias_range is not None:
         known["bias_range"] = [float(v) for v in s.bias_range]
     if s.status in CUT_SHORT[:2] and not np.any(s.beta if s.w is None else s.w):
-        known["trained"] = False  # zero everywhere: no better than none
+        known["trained"] = False  # zero everywhere, no better than no training
     return {
         "classes": sides,
         "n_samples": len(s.alpha),

@@ -7,23 +7,24 @@ import numpy as np
 from ..errors import InputError
 from ..matrix.checks import as_vector
 
-CLIP = 1e-7  # r_ij stays this far from 0 and 1, as in LIBSVM
-MAX_ROUNDS = 200  # iterations of Newton's method at most
-SUFFICIENT = 1e-4  # share of the decrease promised by the slope that a step must bring
-SHORTEST = 1e-10  # share of Newton's step below which backtracking gives up
-NOISE = 2e-15  # share of the weight of all rows below which a gradient is rounding alone
-RIDGE = 1e-12  # share of its diagonal that is added to the Hessian
-TINY = 1e-290  # a number below this counts as zero where it would be divided by
+CLIP = 1e-7  # least distance of r_ij from 0 and 1, as in LIBSVM
+MAX_ROUNDS = 200  # iterations of Newton's method, at most
+SUFFICIENT = 1e-4  # a step must bring this share of the decrease that the slope promises
+SHORTEST = 1e-10  # backtracking gives up below this share of Newton's step
+NOISE = 2e-15  # a gradient below this share of the weight of all rows is only rounding
+RIDGE = 1e-12  # share of the diagonal of the Hessian that is added to it
+TINY = 1e-290  # divisors below this count as zero
 
 
 def fit_sigmoid(decisions: Any, positive: Any, weight: Any = None) -> tuple[float, float]:
-    """A, B of P(positive | f) = 1/(1 + exp(A f + B)), by the likelihood of Platt's targets
-    t = (n₊+1)/(n₊+2) for positives and 1/(n₋+2) for negatives; a weight counts as so many rows.
+    """Fit A, B of P(positive | f) = 1/(1 + exp(A f + B)) by the likelihood of Platt's targets,
+    which are t = (n₊+1)/(n₊+2) for positive and 1/(n₋+2) for negative rows; a row of weight v
+    counts as v rows.
 
-    With z = A f + B the loss Σ c (t z + log(1 + e⁻ᶻ)) is convex, its derivatives by z are
-    c (t − p) and c p (1 − p), and targets inside (0, 1) keep its minimum finite: Newton's method
-    with backtracking (Lin, Lin and Weng 2007) on f shifted by its median and scaled to [−1, 1].
-    Where all f are equal, A = 0.
+    With z = A f + B, the loss Σ c (t z + log(1 + e⁻ᶻ)) is convex, its derivatives by z are
+    c (t − p) and c p (1 − p), and since the targets are inside (0, 1), its minimum is finite. It is
+    found by Newton's method with backtracking (Lin, Lin and Weng 2007), on f shifted by its median
+    and scaled to [−1, 1]. If all f are equal, A = 0.
     """
     f = as_vector("decisions", decisions)
     positive = np.asarray(positive, dtype=bool)
@@ -50,9 +51,10 @@ def fit_sigmoid(decisions: Any, positive: Any, weight: Any = None) -> tuple[floa
 def _newton(
     g: np.ndarray, t: np.ndarray, not_t: np.ndarray, c: np.ndarray, b: float
 ) -> tuple[float, float]:
-    """The minimiser (a, b) of Σ c (t z + log(1 + e⁻ᶻ)), z = a g + b, from (0, b).
+    """Return the minimiser (a, b) of Σ c (t z + log(1 + e⁻ᶻ)), z = a g + b, starting at (0, b).
 
-    1 − t and 1 − p have their own numbers: beside 1, heavy weights leave nothing of them.
+    1 − t and 1 − p are computed without subtracting from 1, which would round them to zero for
+    heavy weights.
     """
 
     def loss(a: float, b: float) -> float:
@@ -87,7 +89,8 @@ def _newton(
 
 
 def sigmoid(decisions: Any, A: Any, B: Any) -> np.ndarray:
-    """1/(1 + exp(A f + B)) without overflow; A and B broadcast, one per column for instance."""
+    """Return 1/(1 + exp(A f + B)) without overflow; A and B broadcast, with one per column for
+    instance."""
     with np.errstate(over="ignore"):
         z = A * np.asarray(decisions, dtype=np.float64) + B
     e = np.exp(-np.abs(z))
@@ -95,9 +98,11 @@ def sigmoid(decisions: Any, A: Any, B: Any) -> np.ndarray:
 
 
 def couple(pairwise: Any) -> np.ndarray:
-    """Class probabilities (n, k) from r_ij = P(i | i or j) of shape (n, k, k), r_ij + r_ji = 1:
-    the p that minimises Σ_{i≠j} (r_ji p_i − r_ij p_j)² = pᵀQp on Σ p = 1 (Wu, Lin and Weng 2004,
-    their second method, LIBSVM's), exactly where LIBSVM's iteration stops at 0.005/k.
+    """Return class probabilities p of shape (n, k) from r_ij = P(i | i or j) of shape (n, k, k),
+    with r_ij + r_ji = 1.
+
+    p minimises Σ_{i≠j} (r_ji p_i − r_ij p_j)² = pᵀQp on Σ p = 1: the second method of Wu, Lin and
+    Weng (2004). It is computed exactly; LIBSVM's iteration stops at 0.005/k.
 
     Qp = −b e with b ≤ 0 at the minimum, so p ∝ (Q + eeᵀ)⁻¹ e, and that matrix is well
     conditioned: on Σ v = 0 every pair of opposite signs adds at least min(v_i², v_j²) to vᵀQv.
@@ -114,9 +119,8 @@ def couple(pairwise: Any) -> np.ndarray:
 
 
 def normalise(scores: Any) -> np.ndarray:
-    """Rows p_i / Σ p of one-versus-rest probabilities, as LIBLINEAR; equal shares where all are 0.
-
-    What is below 0 by rounding counts as 0."""
+    """Divide rows of one-versus-rest probabilities by their sums, as LIBLINEAR does; return equal
+    shares where all are 0. Entries that are below 0 by rounding count as 0."""
     p = np.maximum(np.asarray(scores, dtype=np.float64), 0.0)
     total = p.sum(axis=1, keepdims=True)
     return np.where(total > TINY, p, 1.0) / np.where(total > TINY, total, p.shape[1])

@@ -1,4 +1,4 @@
-"""Cross-validation: the label that every row gets from a machine trained without it."""
+"""Cross-validation: predict every row by a machine that was trained without its fold."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -48,9 +48,9 @@ def cross_validate(
     probability: bool = False,
     **settings: Any,
 ) -> CrossValidation:
-    """Stratified cross-validation of `train` with the same arguments.
+    """Cross-validate `train` with the same arguments, on stratified folds.
 
-    Labels do not depend on `probability`: nothing is calibrated. The time limit is that of all
+    `probability` changes nothing: labels do not depend on calibration. The time limit is for all
     folds together.
     """
     if settings.get("checkpoint") is not None:
@@ -76,7 +76,7 @@ def cross_validate(
 
 
 def _run(job: Job, splits: list[Split], session: Session, warm: Machine | None) -> dict[int, Fold]:
-    """All folds, at one C."""
+    """Fit all folds at one C; return them by number."""
     found: dict[int, Fold] = {}
     starts = None if warm is None else warm_starts(warm, job)
     if job.settings.approx is not None:

@@ -1,4 +1,4 @@
-"""What a machine of many classes will take, told before the work begins."""
+"""Estimate memory and time of a machine with many classes before training begins."""
 
 from typing import Any, NamedTuple
 
@@ -7,19 +7,20 @@ import numpy as np
 from ..errors import InputError
 from ..jit import get_threads, memory_bytes
 
-# Bytes of a sub-problem beside its arrays: its solution, history and place in lists.
+# Bytes of a sub-problem beside its arrays: its solution, its history and list entries.
 PROBLEM_BYTES = 4000.0
-# Seconds of a sub-problem however small it is, and of an entry in all passes over it: 100 to 300
-# easy classes of 600 to 20 000 dense rows and 10 or 100 features took 0.8 to 1.3 times as long as
-# these say, one against the rest to 1e-3 on one thread; harder data take longer.
+# Seconds of every sub-problem, and of each of its entries in all passes together. 100 to 300 easy
+# classes of 600 to 20 000 dense rows and 10 or 100 features took 0.8 to 1.3 times the estimate, one
+# against the rest to 1e-3 on one thread; harder data take longer.
 PROBLEM_SECONDS, ENTRY_SECONDS = 4e-3, 8e-8
-# Bytes that a process has, or it would not have come so far: the compiler alone takes more.
+# Bytes that every process can use: it could not have started with less, since the compiler alone
+# takes more.
 ALWAYS_THERE = 2.0**26
-MANY = 1000  # sub-problems from which on a run is told what it will take
+MANY = 1000  # number of sub-problems from which on the estimate is shown before a run
 
 
 class Estimate(NamedTuple):
-    """Of all sub-problems together; `seconds` is the least that is to be expected."""
+    """The number of sub-problems, the bytes of all together, and the least seconds to expect."""
 
     problems: int
     bytes: float
@@ -29,8 +30,8 @@ class Estimate(NamedTuple):
 def estimate(
     n_rows: int, n_features: int, n_cells: int, n_classes: int, multiclass: str, linear: bool
 ) -> Estimate:
-    """What training takes: every sub-problem keeps its margins and dual point, its row numbers in
-    pairs, and its weights where it is linear."""
+    """Estimate what training takes. Every sub-problem keeps its margins and its dual point; if it
+    is a pair, its row numbers; if it is linear, its weights."""
     k = n_classes
     pairs = multiclass == "ovo" and k > 2
     problems = 1 if k == 2 else k * (k - 1) // 2 if pairs else k
@@ -45,7 +46,7 @@ def estimate(
 
 
 def require_memory_for(found: Estimate, n_classes: int) -> None:
-    """Refuse more classes than there is memory for."""
+    """Raise InputError if there are more classes than fit into memory."""
     if found.problems < 2 or found.bytes <= ALWAYS_THERE:
         return
     most = memory_bytes()
@@ -58,7 +59,7 @@ def require_memory_for(found: Estimate, n_classes: int) -> None:
 
 
 def estimate_training(X: Any, y: np.ndarray, kernel: str, multiclass: str | None) -> Estimate:
-    """What training on these rows takes, packed ones or an array."""
+    """Estimate what training on these rows takes; X may be sparse or dense."""
     n, p = X.shape
     cells = X.size if isinstance(X, np.ndarray) else len(X.data)
     linear = kernel == "linear"
@@ -67,5 +68,5 @@ def estimate_training(X: Any, y: np.ndarray, kernel: str, multiclass: str | None
 
 
 def usual_multiclass(kernel: str) -> str:
-    """One class against the rest when linear, pairs with a kernel."""
+    """Return the default of `multiclass`: "ovr" for linear machines, "ovo" with a kernel."""
     return "ovr" if kernel == "linear" else "ovo"

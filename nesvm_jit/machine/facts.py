@@ -1,4 +1,4 @@
-"""Numbers about runs, models and matrices, for JSON and for whoever puts them into words."""
+"""Collect numbers about runs, models and matrices, for JSON and for texts."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from .crossval import CrossValidation
     from .machine import Machine
 
-SAMPLE_CELLS = 1 << 20  # cells that are looked at to tell how features are scaled
-LARGE = 50.0  # a feature with a value beyond this is badly scaled
-UNEVEN = 1000.0  # features are, if the widest reaches so many times as far as the narrowest
+SAMPLE_CELLS = 1 << 20  # cells of the first rows by which the scale of features is judged
+LARGE = 50.0  # features are badly scaled if the size of one is beyond this
+UNEVEN = 1000.0  # or if the size of one is more than so many times that of another
 
 
 def uneven_features(X: Any) -> tuple[float, float] | None:
-    """How far the narrowest and the widest feature reach, as far as the first rows tell, where
-    features are badly scaled."""
+    """Return the sizes of the smallest and the largest feature if features are badly scaled, else
+    None. The size of a feature is its largest absolute value in the first rows."""
     if hasattr(X, "tocsr"):
         X = X.tocsr()
     if hasattr(X, "indptr"):
@@ -38,7 +38,7 @@ def uneven_features(X: Any) -> tuple[float, float] | None:
 
 
 def matrix(found: "OnDisk") -> dict[str, Any]:
-    """The facts of an on-disk matrix whose checksums are right."""
+    """Return the facts of an on-disk matrix that has been verified."""
     labels, counts = np.unique(found.labels, return_counts=True)
     return {
         "n_samples": found.n_rows,
@@ -53,7 +53,7 @@ def matrix(found: "OnDisk") -> dict[str, Any]:
 
 
 def training(machine: "Machine", solver: str, seconds: dict[str, float]) -> dict[str, Any]:
-    """The facts of a run; of several sub-problems the sums, and the largest gap."""
+    """Return the facts of a run: sums over all sub-problems, and the largest gap."""
     record, problems = machine.record, machine.problems
     facts = {
         "model": record.model,
@@ -81,7 +81,8 @@ def training(machine: "Machine", solver: str, seconds: dict[str, float]) -> dict
 
 
 def _bounds_of_kernel(problems: list[dict[str, Any]]) -> dict[str, Any]:
-    """Of a kernel that was approximated: the sums over all sub-problems, and the largest gap."""
+    """Return the bounds of the exact kernel if it was approximated: sums over all sub-problems, and
+    the largest gap."""
     known = [p["kernel"] for p in problems if "kernel" in p]
     if len(known) < len(problems):
         return {}
@@ -92,7 +93,7 @@ def _bounds_of_kernel(problems: list[dict[str, Any]]) -> dict[str, Any]:
 def cross_validation(
     found: "CrossValidation", X: Any, settings: dict[str, Any], seconds: dict[str, float]
 ) -> dict[str, Any]:
-    """The facts of a cross-validation."""
+    """Return the facts of a cross-validation."""
     return {
         "model": settings["model"],
         "kernel": settings["kernel"],
@@ -110,7 +111,7 @@ def cross_validation(
 
 
 def model(machine: "Machine") -> dict[str, Any]:
-    """The facts of a model file."""
+    """Return the facts of a model file."""
     record = machine.record
     facts: dict[str, Any] = {
         "format": format_of(record),

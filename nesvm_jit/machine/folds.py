@@ -1,7 +1,7 @@
-"""Folds, and the one loop of fits that leave the rows of a fold out.
+"""Draw folds, and fit without the rows of a fold.
 
-Rows held out cost nothing: they add nothing to the objective, the data need no copy, and the
-margins of the fit are their decision values.
+Rows held out have cost 0: they add nothing to the objective, the data need no copy, and their
+margins in the fit are their decision values.
 """
 
 import time
@@ -22,10 +22,11 @@ from .jobs import Posed
 
 @dataclass(frozen=True)
 class FoldFit:
-    """A fit without the rows of a fold; there is no solution where a sign is missing then."""
+    """A fit without the rows of a fold. If none of the other rows has a sign, `missing` is that
+    sign, and there is no solution."""
 
     fold: int
-    cost: int  # its place in the grid of C
+    cost: int  # place of C in the grid
     solution: Solution | None
     missing: float = 0.0
     seconds: float = 0.0
@@ -38,11 +39,11 @@ def fit_folds(
     limit: Callable[[int, int], Settings],
     start: Start | None = None,
 ) -> Iterator[FoldFit]:
-    """The fits of every fold at every C of an ascending grid, each begun where the one before it in
-    C ended, or at `start`.
+    """Yield the fits of every fold at every C of an ascending grid.
 
-    `costs` has the cost of every row at C = 1 by fold, zero for the rows held out; `limit` gives
-    the settings of the fit of a fold at a place in the grid, at the time it begins.
+    The first fit of a fold starts at `start`, every other one where the fit at the C before ended.
+    `costs` holds the cost of every row at C = 1 by fold, zero for the rows held out. `limit` is
+    called when a fit begins, with the fold and the place in the grid, and returns its settings.
     """
     for fold, c in costs.items():
         before: tuple[Solution, float] | None = None
@@ -60,9 +61,12 @@ def fit_folds(
 
 
 def start_after(s: Solution, C_before: float, C: float) -> Start:
-    """Where a fit at a smaller C ended, α raised by the ratio of the costs; in C-SVM by what raises
-    D(tα) = tΣα − ½t²‖Σ α_i y_i x_i‖² most, if that is less. Where no α is at its bound, as at a
-    large C, it is 1: usps, γ = 0.016, C = 1000 then takes 2 rounds instead of 11."""
+    """Return the start of a fit at C: the end of one at a smaller C, with α multiplied by t.
+
+    t is the ratio of the costs; in C-SVM it is the t that maximises
+    D(tα) = tΣα − ½t²‖Σ α_i y_i x_i‖² if that is less. This is 1 if no α is at its bound, as at a
+    large C: usps with γ = 0.016, C = 1000 then takes 2 rounds instead of 11.
+    """
     t, total = C / C_before, float(s.alpha.sum())
     square = 2.0 * (total - s.dual_objective)
     if s.model == "csvm" and square > 0.0:
@@ -71,10 +75,11 @@ def start_after(s: Solution, C_before: float, C: float) -> Start:
 
 
 def stratified_folds(y: Any, n_folds: int, seed: int = 0) -> np.ndarray:
-    """The fold, 0 to n_folds − 1, of each row; the same for the same seed.
+    """Return the fold of each row, from 0 to n_folds − 1; the same seed gives the same folds.
 
-    The rows, shuffled, are dealt out class by class, each class going on where the last one
-    stopped: the sizes of any two folds differ by at most 1, and so do their rows of any class.
+    The shuffled rows are dealt out class by class, and each class begins at the fold after the
+    last row of the class before. The sizes of any two folds differ by at most 1, and so do their
+    numbers of rows of any class.
     """
     y = as_vector("y", y)
     for name, value, least, most in (

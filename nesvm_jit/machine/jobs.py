@@ -1,4 +1,4 @@
-"""Rows with labels of any value, and the binary problems they are trained as."""
+"""Rows with labels of any value, and the binary problems that are solved for them."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,8 +19,9 @@ from ..settings import HALF_SQUARE, MULTICLASS, Settings, one_of
 from .estimate import estimate, require_memory_for, usual_multiclass
 from .multiclass import class_order, pairs
 
-# Rows times features of an average sub-problem; below, threads would mostly wait for each other in
-# Python: the pairs of scene15 take 0.15 s one by one, and 0.2 s in threads.
+# Rows times features of an average sub-problem below which sub-problems are solved one by one:
+# threads would mostly wait for each other in Python. The pairs of scene15 take 0.15 s one by one,
+# and 0.2 s in threads.
 SMALL_CELLS = 200_000
 
 
@@ -30,19 +31,19 @@ class Problem:
 
     i: int
     j: int | None
-    rows: np.ndarray | None  # None for all
+    rows: np.ndarray | None  # the numbers of its rows; None means all
 
 
 @dataclass(frozen=True)
 class Posed:
-    """The rows of a sub-problem with their signs, and their kernel matrix where it is there."""
+    """The rows of a sub-problem with their signs, and their kernel matrix if there is one."""
 
     X: Any
     sign: np.ndarray
     kernel_rows: KernelRows | None = None
 
     def missing(self, c: np.ndarray) -> float | None:
-        """The sign that no row of positive cost has."""
+        """Return the sign that no row of positive cost has, or None if both signs occur."""
         positive = self.sign > 0.0
         if not c[positive].any():
             return 1.0
@@ -51,11 +52,11 @@ class Posed:
 
 @dataclass(frozen=True)
 class Job:
-    """Checked rows and labels, and the sub-problems that a machine for them is made of."""
+    """Checked rows and labels, and the sub-problems of a machine for them."""
 
-    X: Any  # a matrix, or one on disk for linear machines
+    X: Any  # a matrix; for linear machines it may be on disk
     y: np.ndarray
-    classes: np.ndarray  # in LIBSVM's order, or as asked for
+    classes: np.ndarray  # in LIBSVM's order, or in that of the argument `classes`
     multiclass: str
     settings: Settings
     problems: list[Problem]
@@ -63,14 +64,14 @@ class Job:
 
     @cached_property
     def small(self) -> bool:
-        """Whether the sub-problems are so small that threads would not pay."""
+        """True if the sub-problems are too small to be solved by several threads at once."""
         n, p = extent(self.X)
         return self._mean_rows * min(n, p) < SMALL_CELLS
 
     @property
     def tiny(self) -> bool:
-        """Whether they are so small that not even one of their loops has work for two threads,
-        which would only be woken in vain."""
+        """True if the sub-problems are so small that none of their loops has work for two
+        threads."""
         return self.small and self._mean_rows**2 < SMALL_CELLS
 
     @cached_property
@@ -80,7 +81,7 @@ class Job:
         return sum(rows) / len(rows)
 
     def pose(self, problem: Problem) -> Posed:
-        """The rows of a sub-problem, ready to be fitted at any cost."""
+        """Return the rows of a sub-problem with their signs; it can be fitted at any cost."""
         y, X, rows = self.y, self.X, problem.rows
         if rows is not None:
             y = y[rows]
@@ -89,7 +90,7 @@ class Job:
         return Posed(X, sign, self.shared.rows(rows) if self.shared else None)
 
     def pose_for_many(self, problem: Problem, cache_mb: float) -> Posed:
-        """The same for several fits, from one to the next of which kernel rows stay."""
+        """Do as `pose`, for several fits that share the cache of kernel rows."""
         posed, settings = self.pose(problem), self.settings
         if settings.kernel == "linear" or posed.kernel_rows or settings.model not in HALF_SQUARE:
             return posed
@@ -97,11 +98,11 @@ class Job:
         return replace(posed, kernel_rows=rows)
 
     def costs_of(self, problem: Problem, c: np.ndarray) -> np.ndarray:
-        """The costs of the rows of a sub-problem, of those of all rows."""
+        """Select the costs of the rows of a sub-problem from those of all rows."""
         return c if problem.rows is None else c[problem.rows]
 
     def share_matrix(self) -> "Job":
-        """The same job with one kernel matrix for all sub-problems, if it fits into memory."""
+        """Return the job with one kernel matrix for all sub-problems, if it fits into memory."""
         in_pairs = self.problems[0].rows is not None and self.settings.kernel != "precomputed"
         by_class = [np.flatnonzero(self.y == label) for label in self.classes]
         order = np.concatenate(by_class) if in_pairs else None
@@ -109,14 +110,14 @@ class Job:
             return replace(self, shared=shared_matrix(self.X, self.settings, order))
 
     def approximate(self) -> tuple[Landmarks, "Job"]:
-        """Landmarks, and the linear job on their features."""
+        """Return landmarks, and the linear job on their features."""
         with doing("features of landmarks"):
             marks, features = nystroem(self.X, self.settings)
         plain = self.settings.derive(kernel="linear", approx=None, landmarks=None, gamma=None)
         return marks, replace(self, X=features, settings=plain)
 
     def name_side(self, problem: Problem, sign: float) -> str:
-        """The class on one side of a sub-problem."""
+        """Return the name of the class on one side of a sub-problem, for messages."""
         if sign < 0 and problem.j is None:
             return "(all others)"
         return f"{self.classes[problem.i if sign > 0 else problem.j]:g}"
@@ -129,9 +130,9 @@ def make_job(
     multiclass: str | None = None,
     classes: Any = None,
 ) -> Job:
-    """Check labels, classes and the shape of a kernel; pose a problem per class or pair.
+    """Check labels, classes and the shape of a kernel matrix; make a problem per class or pair.
 
-    One γ is for all sub-problems, whatever rows they have.
+    All sub-problems have the same γ, that of all rows.
     """
     n, p = extent(X)
     y = as_vector("y", y, n)
@@ -154,12 +155,12 @@ def make_job(
 
 
 def cells_of(X: Any) -> int:
-    """The entries of a matrix in memory or on disk."""
+    """Return the number of entries of a matrix in memory or on disk."""
     return X.n_cells if isinstance(X, OnDisk) else size_of(X).cells
 
 
 def make_problems(y: np.ndarray, classes: np.ndarray, multiclass: str) -> list[Problem]:
-    """A problem for two classes; of more one per pair, or one per class."""
+    """Return one problem for two classes; for more, one per pair or one per class."""
     k = len(classes)
     if k == 2:
         return [Problem(0, 1, None)]

@@ -1,4 +1,4 @@
-"""A trained machine: scores, labels, probabilities and its certificate, from a model record."""
+"""A trained machine: a model record with scores, labels, probabilities and a certificate."""
 
 from typing import Any
 
@@ -18,10 +18,10 @@ from .scoring import Scorer, require_columns, scorer_of
 
 
 class Machine:
-    """Classes, weights or support vectors, and what is certain about them.
+    """A trained classifier with its certificate.
 
-    `classes` are in LIBSVM's order: a positive score of the problem (i, j) speaks for class i, the
-    only score of two classes for classes[0].
+    `classes` are in LIBSVM's order. A positive score of the pair (i, j) means class i; a positive
+    score of the only problem of two classes means classes[0].
     """
 
     def __init__(
@@ -31,13 +31,15 @@ class Machine:
         duals: list[np.ndarray] | None = None,
     ):
         self.record = record
-        self.support_rows = support_rows  # numbers of the training rows; not kept in files
-        self.duals = duals  # α/C of every sub-problem, to start from; not kept in files
-        self.solutions: list[Any] | None = None  # `Found` of every sub-problem; not kept in files
-        self._scorer: Scorer | None = None  # made when it is first needed
+        self.support_rows = support_rows  # numbers of the training rows; not written to files
+        self.duals = duals  # α/C of every sub-problem, for warm starts; not written to files
+        self.solutions: list[Any] | None = (
+            None  # `Found` of every sub-problem; not written to files
+        )
+        self._scorer: Scorer | None = None  # made at the first call of `scores`
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but what scores rows, which is made again."""
+        """Return the state without the scorer, which is made again when it is needed."""
         return {**vars(self), "_scorer": None}
 
     @property
@@ -63,7 +65,7 @@ class Machine:
 
     @property
     def n_support(self) -> int:
-        """Support vectors of all sub-problems, each counted once."""
+        """The number of support vectors of all sub-problems, each counted once."""
         if self.record.coefs is not None:
             return len(self.record.coefs)
         said = self.record.extra.get("n_support")
@@ -71,35 +73,36 @@ class Machine:
 
     @interpreted_first
     def decision_function(self, X: Any) -> np.ndarray:
-        """One column of scores per sub-problem; one score per row for two classes."""
+        """Return a column of scores per sub-problem; for two classes, one score per row."""
         scores = self.scores(as_matrix(X, borrow=True))
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     @interpreted_first
     def predict(self, X: Any) -> np.ndarray:
-        """The label of every row."""
+        """Return the label of every row."""
         return self.classes[self.chosen(self.scores(as_matrix(X, borrow=True)))]
 
     @interpreted_first
     def certified(self, X: Any) -> np.ndarray:
-        """Whether the label of each row is proven to be that of the exact optimum."""
+        """Return True for each row whose label is proven to be that of the exact optimum."""
         X = as_matrix(X, borrow=True)
         require_columns(X, self.n_features)
         return proven_labels(self.record, self.problems, X)
 
     @interpreted_first
     def predict_proba(self, X: Any) -> np.ndarray:
-        """A probability for every row and class, in the order of `classes`."""
+        """Return a probability for every row and class, in the order of `classes`."""
         return self.probabilities(self.scores(as_matrix(X, borrow=True)))
 
     def chosen(self, scores: np.ndarray) -> np.ndarray:
-        """The number of the class that scores speak for."""
+        """Return the number of the class that the scores of each row choose."""
         if self.record.multiclass == "ovo" and len(self.classes) > 2:
             return vote(scores, len(self.classes))
         return ovr_choice(scores)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """Calibrated probabilities from scores: Platt's sigmoids, coupled for several classes."""
+        """Return calibrated probabilities from scores: Platt's sigmoids, coupled for several
+        classes."""
         if self.record.probability is None:
             raise InputError("the model has no probabilities; train it with probability on")
         k = len(self.classes)
@@ -115,14 +118,14 @@ class Machine:
         return couple(r)
 
     def save(self, path: Any) -> None:
-        """Write the model file; it appears whole or not at all."""
+        """Write the model file. It appears under its name when it is complete."""
         write_model(path, self.record)
 
     @interpreted_first
     def scores(self, X: Matrix) -> np.ndarray:
-        """A column per sub-problem. Sparse rows may lack features, or have some that training
-        did not see."""
-        # threads that come first side by side prepare the same, and one of them is kept
+        """Return a column of scores per sub-problem. Sparse rows may have fewer features than the
+        training rows, or more."""
+        # if several threads make the first call at once, each makes the same scorer; one is kept
         scorer = self._scorer
         if scorer is None:
             scorer = self._scorer = scorer_of(self.record)
@@ -130,5 +133,5 @@ class Machine:
 
 
 def load_model(path: Any) -> Machine:
-    """A machine from a model file: LIBLINEAR's text, LIBSVM's, or our own."""
+    """Read a machine from a model file: LIBLINEAR's text, LIBSVM's, or our own."""
     return Machine(read_model(path))

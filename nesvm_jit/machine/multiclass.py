@@ -1,7 +1,7 @@
-"""From several classes to binary problems and back: functions of labels and scores alone.
+"""Reduce several classes to binary problems, and choose classes by the scores of these.
 
-A score of a pair (i, j), i < j, is positive for class i; the only score of two classes is that of
-the pair (0, 1), for one-versus-one and one-versus-rest alike.
+The score of a pair (i, j), i < j, is positive for class i. The only score of two classes is that of
+the pair (0, 1), both one-versus-one and one-versus-rest.
 """
 
 import functools
@@ -18,7 +18,8 @@ __all__ = ["choose", "class_order", "n_problems", "ovo_decision", "ovr_choice", 
 
 
 def class_order(y: Any) -> np.ndarray:
-    """The classes as they first appear, except that −1, +1 is turned round: LIBSVM's order."""
+    """Return the classes in LIBSVM's order: as they first appear, except that −1, +1 is
+    reversed."""
     y = np.asarray(y, dtype=np.float64)
     _, first = np.unique(y, return_index=True)
     classes = y[np.sort(first)] + 0.0  # −0 is 0
@@ -26,31 +27,32 @@ def class_order(y: Any) -> np.ndarray:
 
 
 def pairs(k: int) -> list[tuple[int, int]]:
-    """(0, 1), (0, 2), …, (0, k−1), (1, 2), …: the problems of one-versus-one in LIBSVM's order."""
+    """Return the problems of one-versus-one in LIBSVM's order: (0, 1), (0, 2), …, (0, k−1),
+    (1, 2), …"""
     return [(i, j) for i in range(k) for j in range(i + 1, k)]
 
 
 def vote(scores: Any, k: int) -> np.ndarray:
-    """The class with the most votes of pairs, the first of equals; a score > 0 is a vote for i."""
+    """Return the class with the most votes of pairs, the first one if several have them. A score
+    above 0 is a vote for i."""
     return _votes(scores, k).argmax(axis=1)
 
 
 def choose(scores: np.ndarray, k: int, multiclass: str) -> np.ndarray:
-    """The number of the class that scores of k classes speak for."""
+    """Return the number of the class that each row's scores of k classes choose."""
     return vote(scores, k) if multiclass == "ovo" and k > 2 else ovr_choice(scores)
 
 
 def ovr_choice(scores: Any) -> np.ndarray:
-    """The class with the highest score, the first of equals; of two classes, 0 if score > 0."""
+    """Return the class with the highest score, the first one if several have it. For two classes,
+    return 0 where the score is above 0, else 1."""
     scores = _columns(scores)
     return np.where(scores[:, 0] > 0, 0, 1) if scores.shape[1] == 1 else scores.argmax(axis=1)
 
 
 def ovo_decision(scores: Any, k: int) -> np.ndarray:
-    """Votes + s/(3(|s| + 1)), s the sum of a class's scores: s breaks ties, moves no vote.
-
-    This is scikit-learn's decision_function_shape="ovr".
-    """
+    """Return votes + s/(3(|s| + 1)), where s is the sum of a class's scores, which breaks ties but
+    never outweighs a vote. This is scikit-learn's decision_function_shape="ovr"."""
     total = np.zeros((len(scores), k))
     for i, block in _by_first_class(scores, k):
         total[:, i] += block.sum(axis=1)
@@ -62,19 +64,20 @@ def _votes(scores: Any, k: int) -> np.ndarray:
     scores = _of_pairs(scores, k)
     first, second = _sides(k)
     winners = np.where(scores > 0, first, second)
-    winners += k * np.arange(len(scores))[:, None]  # a place of its own for each row and class
+    winners += k * np.arange(len(scores))[:, None]  # a different number for each row and class
     return np.bincount(winners.ravel(), minlength=len(scores) * k).reshape(-1, k)
 
 
 @functools.lru_cache(maxsize=16)
 def _sides(k: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first and the second class of every pair, in LIBSVM's order."""
+    """Return the first and the second class of every pair, in LIBSVM's order."""
     first, second = np.triu_indices(k, 1)
     return readonly(first), readonly(second)
 
 
 def _by_first_class(scores: Any, k: int) -> Iterator[tuple[int, np.ndarray]]:
-    """(i, the scores of the pairs (i, i+1), …, (i, k−1)): neighbours in LIBSVM's order."""
+    """Yield (i, the scores of the pairs (i, i+1), …, (i, k−1)), which are neighbours in LIBSVM's
+    order."""
     scores, start = _of_pairs(scores, k), 0
     for i in range(k - 1):
         stop = start + k - 1 - i
@@ -83,7 +86,7 @@ def _by_first_class(scores: Any, k: int) -> Iterator[tuple[int, np.ndarray]]:
 
 
 def _of_pairs(scores: Any, k: int) -> np.ndarray:
-    """Scores with a column for each pair of k classes."""
+    """Require scores with a column for each pair of k classes."""
     scores = _columns(scores)
     if scores.shape[1] != k * (k - 1) // 2:
         raise InputError(

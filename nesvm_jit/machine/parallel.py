@@ -1,4 +1,4 @@
-"""Independent work on all threads, each piece on one."""
+"""Run independent pieces of work on all threads, each piece on one thread."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,10 +15,11 @@ Result = TypeVar("Result")
 def run_all(
     tasks: Sequence[Callable[[], Result]], stop: threading.Event, small: bool, tiny: bool = False
 ) -> list[Result]:
-    """The results of all tasks, in order; one by one if they are so `small` that threads would
-    only wait for each other in Python, on one thread alone if they are `tiny`.
+    """Run all tasks and return their results in order.
 
-    Ctrl-C sets `stop`, which tasks look at in every iteration; their best results are returned.
+    `small` tasks are run one by one, since threads would mostly wait for each other in Python;
+    `tiny` ones moreover use one thread each. Ctrl-C sets `stop`, which tasks look at in every
+    iteration; they then return their best results.
     """
     workers = min(get_threads(), len(tasks))
     if tiny:
@@ -32,13 +33,13 @@ def run_all(
         with serial_kernels(), watching(asked=stop.is_set):
             return task()
 
-    # held here: OpenBLAS ignores a cap that a thread other than the main one asks for
+    # set by the main thread: OpenBLAS ignores limits that other threads set
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         futures = [pool.submit(copy_context().run, run_alone, task) for task in tasks]
         pending = set(futures)
         while pending:
             try:
-                # without a timeout Ctrl-C would wait for the workers on some systems
+                # the timeout lets Ctrl-C through; without it, some systems wait for the workers
                 pending = wait(pending, timeout=0.2).not_done
                 if any(f.exception() for f in futures if f.done()):
                     stop.set()
@@ -50,11 +51,12 @@ def run_all(
 def run_chains(
     chains: Sequence[Iterator[object]], stop: threading.Event, small: bool, tiny: bool = False
 ) -> None:
-    """Take all steps of all chains, those of a chain one after the other, until `stop` is set.
+    """Take all steps of all chains, those of each chain in order, until `stop` is set.
 
-    Chains are begun in their order, so that what is finished can be kept early; as many as do not
-    come out even are begun together with the first ones, taking turns, so that no thread is left
-    over at the end: five equal chains on two threads then take the time of 2.5, not of 3.
+    Chains are begun in order, so that finished ones can be saved early. The remainder of the
+    number of chains divided by the number of threads is begun together with the first ones; these
+    chains take turns, so that no thread is idle at the end: five equal chains on two threads take
+    the time of 2.5 chains, not of 3.
     """
     workers = 1 if small else max(1, min(get_threads(), len(chains)))
     together = workers + len(chains) % workers
@@ -63,7 +65,7 @@ def run_chains(
     lock = threading.Lock()
 
     def work() -> None:
-        # where no chain is waiting, as many threads go on as there are chains left
+        # a thread that finds no waiting chain ends; the others continue theirs
         while True:
             with lock:
                 if not waiting or stop.is_set():

@@ -1,4 +1,4 @@
-"""Prediction from file to file, block by block."""
+"""Predict from file to file, block by block."""
 
 import contextlib
 import itertools
@@ -20,7 +20,7 @@ from .machine import Machine, load_model
 
 
 class Counts(NamedTuple):
-    """Rows, those whose label is right, and those whose label is proven."""
+    """The numbers of rows, of rows with the right label, and of rows with a proven label."""
 
     rows: int
     correct: int
@@ -34,10 +34,10 @@ def predict_file(
     what: str = "labels",
     progress: Callable[[dict], Any] | None = None,
 ) -> tuple[int, int]:
-    """Write a line per row of `test_file`; returns the number of rows and of right labels.
+    """Write a line per row of `test_file`; return the numbers of rows and of right labels.
 
-    `what` follows the label: nothing ("labels"), its "probabilities", or its "scores". `progress`
-    is called with a dict (`rows`) after every block.
+    `what` says what follows the label: nothing ("labels"), "probabilities" or "scores".
+    `progress` is called with a dict of `rows` after every block.
     """
     found = _predict(test_file, model_file, output_file, what, progress)
     return found.rows, found.correct
@@ -49,8 +49,8 @@ def predict_certified(
     output_file: Any,
     progress: Callable[[dict], Any] | None = None,
 ) -> Counts:
-    """The same, each label followed by 1 if it is proven to be that of the exact optimum, else 0;
-    returns also how many are."""
+    """Write the label of every row, followed by 1 if it is proven to be that of the exact optimum,
+    else by 0; return the counts."""
     return _predict(test_file, model_file, output_file, "certified", progress)
 
 
@@ -67,7 +67,7 @@ def _predict(
             f"{display_name(model_file)}: the model has no probabilities; train it with -b 1"
         )
     with contextlib.closing(_blocks(test_file, machine)) as blocks:
-        first = next(blocks)  # a file that cannot be read leaves the output as it is
+        first = next(blocks)  # before the output is opened: a bad test file must not replace it
         with writing(output_file) as f:
             if what == "probabilities":
                 f.write(predictions.label_header(machine.classes))
@@ -82,7 +82,7 @@ def _predict(
 def _write_block(
     f: IO[bytes], machine: Machine, X: Matrix, y: np.ndarray, what: str, found: Counts
 ) -> Counts:
-    """Write the lines of a block after those of the rows found so far."""
+    """Write the lines of a block; return the counts with those of the block added."""
     labels, lines = _lines(machine, X, what)
     proven = 0
     if what == "certified":
@@ -95,7 +95,7 @@ def _write_block(
 
 
 def _blocks(path: Any, machine: Machine) -> Generator[tuple[Matrix, np.ndarray], None, None]:
-    """Rows and labels of LIBSVM text or an on-disk matrix, a block at a time."""
+    """Yield blocks of rows and labels of LIBSVM text or an on-disk matrix."""
     precomputed = machine.record.kernel == "precomputed"
     read = _stored_blocks if is_matrix(path) else checked_blocks
     for X, y in read(path, precomputed):
@@ -127,17 +127,19 @@ def _lines(machine: Machine, X: Matrix, what: str) -> tuple[np.ndarray, bytes]:
 
 
 def columns_for(X: Any, machine: Machine, path: Any) -> Any:
-    """A block with the columns the machine needs."""
+    """Return a block with the columns that the machine needs."""
     record = machine.record
     ours = record.extra.get("n_samples") == machine.n_features
     return columns_of(X, record.kernel, machine.n_features, path, ours)
 
 
 def columns_of(X: Any, kernel: str, n: int, path: Any, ours: bool = True) -> Any:
-    """Rows of a test file with the columns that a machine of n features needs; whether it is
-    one of `ours`, which says how many rows it was trained on."""
+    """Return rows of a test file with the columns that a machine of n features needs.
+
+    A machine of `ours` with a precomputed kernel states the number of its training rows.
+    """
     if kernel != "precomputed":
-        # unseen features: LIBLINEAR leaves them out, LIBSVM's distances count them
+        # features that training did not see: LIBLINEAR ignores them, LIBSVM's distances count them
         if kernel != "linear" or X.shape[1] <= n:
             return X
         return first_columns(X, n) if isinstance(X, Csr) else X[:, :n]
@@ -147,5 +149,5 @@ def columns_of(X: Any, kernel: str, n: int, path: Any, ours: bool = True) -> Any
             f"{display_name(path)}: the model was trained on {n} rows, its kernel has columns "
             f"1 to {n}, got {K.shape[1]}"
         )
-    # LIBSVM's models do not say how many rows there were, rows need not say zeros
+    # LIBSVM's models do not state the number of training rows, and rows may omit zeros
     return np.pad(K[:, :n], ((0, 0), (0, max(0, n - K.shape[1]))))

@@ -1,4 +1,4 @@
-"""Which labels are proven to be those of the exact optimum (problems/labels.py has the bounds)."""
+"""Prove that labels are those of the exact optimum, with the bounds of problems/labels.py."""
 
 from typing import Any, NamedTuple
 
@@ -18,11 +18,11 @@ from ..problems.rounding import TINY, above, growth, norm_above, row_norms_above
 from ..settings import HALF_SQUARE
 from .multiclass import pairs
 
-BLOCK = 4096  # rows whose kernel values are looked at together
+BLOCK = 4096  # rows whose kernel values are in memory at the same time
 
 
 class Scores(NamedTuple):
-    """x·w of every row and sub-problem, how far it may be off, and ‖x‖ from above."""
+    """x·w of every row and sub-problem, a bound of its error, and an upper bound of ‖x‖."""
 
     products: np.ndarray
     off: np.ndarray
@@ -30,7 +30,7 @@ class Scores(NamedTuple):
 
 
 def proven_labels(record: ModelRecord, problems: list[dict[str, Any]], X: Matrix) -> np.ndarray:
-    """Whether the label of each row is that of the exact optimum, beyond doubt."""
+    """Return True for each row whose label is proven to be that of the exact optimum."""
     _require_provable(record, problems)
     n, k = shape(X)[0], len(record.classes)
     found = np.zeros(n, dtype=bool)
@@ -70,7 +70,7 @@ def _has_range(problem: dict[str, Any]) -> bool:
 def _bounds(
     record: ModelRecord, problems: list[dict[str, Any]], scores: Scores
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Bounds of the scores of the exact optimum."""
+    """Return lower and upper bounds of the scores of the exact optimum."""
     low, high = np.empty_like(scores.products), np.empty_like(scores.products)
     for k, problem in enumerate(problems):
         radius = radius_of(problem["objective"], problem["dual_objective"])
@@ -84,7 +84,7 @@ def _bounds(
 
 
 def _decided(low: np.ndarray, high: np.ndarray, k: int, multiclass: str) -> np.ndarray:
-    """Whether all scores between these bounds choose the same class."""
+    """Return True for each row of which all scores between the bounds choose the same class."""
     if k == 2:
         return (low[:, 0] > 0.0) | (high[:, 0] < 0.0)
     if multiclass == "ovr":
@@ -101,7 +101,7 @@ def _decided(low: np.ndarray, high: np.ndarray, k: int, multiclass: str) -> np.n
     wins = np.ones(least.shape, dtype=bool)
     for i in range(k):
         for j in range(k):
-            if i != j:  # the first of equals is chosen
+            if i != j:  # of equal scores the first one is chosen
                 wins[:, i] &= least[:, i] >= most[:, j] + (i > j)
     return np.asarray(wins.any(axis=1))
 
@@ -123,7 +123,7 @@ def _linear(record: ModelRecord, X: Matrix) -> Scores:
 
 
 def _kernel(record: ModelRecord, X: Matrix) -> Scores:
-    """By K between the support vectors and the rows below them, in float64."""
+    """Compute the scores from K between the support vectors and the rows, in float64."""
     assert record.coefs is not None
     assert record.support is not None
     m, n = len(record.coefs), shape(X)[0]

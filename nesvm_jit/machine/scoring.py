@@ -1,4 +1,4 @@
-"""Scores of rows: a machine is prepared once, and X is read once for all its sub-problems."""
+"""Compute scores of rows: a machine is prepared once, and X is read once for all sub-problems."""
 
 from collections.abc import Callable
 
@@ -14,22 +14,22 @@ from ..matrix.checks import as_matrix
 from ..matrix.matrix import Csr, Matrix, shape
 from ..matrix.rows import first_columns, narrowed, row_slice, widen
 
-BLOCK_CELLS = 1 << 22  # kernel values that are held at a time
+BLOCK_CELLS = 1 << 22  # kernel values that are in memory at a time
 
-# A column of scores per sub-problem, for rows that have been checked. Nothing is changed by a call:
-# any number of threads may make them side by side.
+# A function of checked rows that returns a column of scores per sub-problem. Calls change nothing,
+# so any number of threads may make them at the same time.
 Scorer = Callable[[Matrix], np.ndarray]
 
 
 def scorer_of(record: ModelRecord) -> Scorer:
-    """What scores rows by this machine."""
+    """Return the function that scores rows by this machine."""
     if record.weights is not None:
         return _linear(record)
     return _precomputed(record) if record.kernel == "precomputed" else expansion(record)
 
 
 def require_columns(X: Matrix, n_features: int) -> None:
-    """Dense rows must have the machine's features."""
+    """Raise InputError if dense rows have more or fewer features than the machine."""
     p = shape(X)[1]
     if p != n_features and not isinstance(X, Csr):
         raise InputError(f"X must have {n_features} columns, got {p}")
@@ -41,14 +41,14 @@ def _linear(record: ModelRecord) -> Scorer:
 
     def scores(X: Matrix) -> np.ndarray:
         require_columns(X, p)
-        # a feature that training did not see is left out, as LIBLINEAR does
+        # features that training did not see are ignored, as LIBLINEAR does
         return scores_of(first_columns(X, p) if isinstance(X, Csr) else X, W, bias)
 
     return scores
 
 
 def _precomputed(record: ModelRecord) -> Scorer:
-    """Rows of the kernel matrix of all training samples times β."""
+    """Return a scorer that multiplies rows of the kernel matrix of all training samples by β."""
     assert record.coefs is not None
     n, bias = record.n_features, record.bias
     beta = np.zeros((record.coefs.shape[1], n))
@@ -65,7 +65,7 @@ def _precomputed(record: ModelRecord) -> Scorer:
 
 
 def expansion(record: ModelRecord, block_cells: int = BLOCK_CELLS) -> Scorer:
-    """Σ β_i k(x_i, x) + b over the support vectors."""
+    """Return a scorer that computes Σ β_i k(x_i, x) + b over the support vectors."""
     coefs, bias, n_features = record.coefs, record.bias, record.n_features
     assert coefs is not None
     sigmoid = record.kernel == "sigmoid"
@@ -91,8 +91,7 @@ def expansion(record: ModelRecord, block_cells: int = BLOCK_CELLS) -> Scorer:
 
 
 def _of_one_width(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
-    """Both with as many features as the wider has: those that the other lacks are zero there and
-    count in distances, as in LIBSVM."""
+    """Widen the narrower one of both by zero features, which count in distances as in LIBSVM."""
     p, width = shape(X)[1], shape(columns.Z)[1]
     if not isinstance(X, Csr) or p == width:
         return X, columns
@@ -103,9 +102,9 @@ def _of_one_width(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
 
 
 def _without_empty_columns(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
-    """Both without the features that neither has, where that helps."""
+    """Return both without the features that are empty in both, if that saves work."""
     (X, Z), kept = narrowed(X, columns.Z)
-    centre = columns.centre  # it may lack columns at its end, where it is zero
+    centre = columns.centre  # may be shorter than a row; it is zero in the columns after its end
     known = len(centre) if kept is None else int(np.searchsorted(kept, len(centre)))
     if kept is not None:
         centre = centre[kept[:known]]
@@ -114,8 +113,8 @@ def _without_empty_columns(X: Matrix, columns: Columns) -> tuple[Matrix, Columns
 
 
 def _kernel_of(record: ModelRecord) -> tuple[str, float, float, int]:
-    """The kernel's name and parameters; LIBSVM's linear kernel is a polynomial of degree 1, and so
-    is what its sigmoid takes the tanh of."""
+    """Return the kernel's name and parameters. A linear kernel is a polynomial of degree 1, and so
+    is the argument of tanh in a sigmoid kernel."""
     if record.kernel == "linear":
         return "poly", 1.0, 0.0, 1
     if record.kernel == "sigmoid":

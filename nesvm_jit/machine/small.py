@@ -1,4 +1,4 @@
-"""Machines of small sub-problems, which are all fitted in one compiled call."""
+"""Fit all sub-problems of a machine in one compiled call if they are small."""
 
 from functools import partial
 from typing import Any
@@ -11,9 +11,11 @@ from .session import Session
 
 
 def fit_small(job: Job, c: np.ndarray, session: Session) -> list[SmallFit] | None:
-    """What one compiled call makes of every sub-problem, given the costs of all rows; None where
-    they are not small, or one of them has no row of a class, which is said elsewhere, where states
-    are to be saved, and where the time is over."""
+    """Fit all sub-problems in one compiled call; `c` holds the costs of all rows.
+
+    Return None if the sub-problems are not small, if one of them has no row of a class (which is
+    reported elsewhere), if states are to be saved, or if there is no time left.
+    """
     if session.checkpoint is not None or session.clock.left() == 0.0:
         return None
     parts = []
@@ -31,5 +33,5 @@ def fit_small(job: Job, c: np.ndarray, session: Session) -> list[SmallFit] | Non
 
 
 def _limit(job: Job, session: Session, number: int) -> Any:
-    """The settings of a sub-problem, as the session limits it."""
+    """Return the settings of a sub-problem with the session's limits."""
     return session.limit(job.settings, problem=number, problems=len(job.problems))

@@ -1,4 +1,4 @@
-"""Training on a matrix that stays on disk: linear machines, and those of Nyström's landmarks."""
+"""Train on a matrix that stays on disk: linear machines, and those of Nyström's landmarks."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -30,8 +30,8 @@ from .session import Session
 
 
 class Classes(NamedTuple):
-    """The labels of the classes in LIBSVM's order, the number of the class of every row, the cost
-    of a row of each class, and how many rows there are of it."""
+    """The labels of the classes in LIBSVM's order, the number of the class of every row, and for
+    each class the cost of a row and the number of rows."""
 
     labels: np.ndarray
     row_classes: np.ndarray
@@ -46,7 +46,7 @@ def train_streamed(
     multiclass: str | None,
     class_weight: Mapping[float, float] | str | None,
 ) -> Machine:
-    """One class against the rest; a pass reads the matrix once."""
+    """Train one class against the rest; every pass reads the matrix once."""
     if settings.kernel != "linear" and settings.approx is None:
         raise InputError(f"a {settings.kernel} kernel needs all rows in memory, or approx nystroem")
     if multiclass == "ovo":
@@ -79,7 +79,7 @@ def _train_classes(
 def read_classes(
     matrix: OnDisk, C: float, class_weight: Mapping[float, float] | str | None
 ) -> Classes:
-    """The classes of the rows of a matrix, and what they cost."""
+    """Read the classes of the rows of a matrix, and compute their costs."""
     row_labels = matrix.read_labels(0, matrix.n_rows)
     labels = class_order(row_labels)
     if len(labels) < 2:
@@ -94,7 +94,7 @@ def read_classes(
 def _solve_classes(
     data: Blocks, classes: Classes, settings: Settings, session: Session
 ) -> list[Solution]:
-    """The problem of every class against the rest, one after the other."""
+    """Solve the problem of every class against the rest, one after the other."""
 
     def solve_one(k: int, settings: Settings, slot: Slot | None) -> Solution:
         y: Any = Signs(classes.row_classes == k)

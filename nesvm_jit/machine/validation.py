@@ -1,7 +1,7 @@
-"""The decision values that rows get from machines which were fitted without them.
+"""Decision values of rows by machines that were fitted without them.
 
-Where classes are trained in pairs, a row of a third class has no margin in the fit of the pair. It
-is scored once all fits of its fold are there.
+If classes are trained in pairs, a row of a third class has no margin in the fit of a pair. It is
+scored when all fits of its fold are finished.
 """
 
 import threading
@@ -22,16 +22,16 @@ from ..settings import Settings
 from .folds import fit_folds
 from .jobs import Job, Problem
 
-BLOCK_CELLS = 1 << 22  # of kernel values between rows held out and support vectors
+BLOCK_CELLS = 1 << 22  # kernel values of rows held out that are in memory at a time
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What is needed of a solved sub-problem until its fold is scored."""
+    """The part of a solved sub-problem that is kept until its fold is scored."""
 
-    margins: np.ndarray | None  # of the rows held out, where they are known
+    margins: np.ndarray | None  # margins of the rows held out; None if the fit does not have them
     support: np.ndarray
-    beta: np.ndarray | None  # of the support vectors, where margins are not known
+    beta: np.ndarray | None  # β of the support vectors if there are no margins
     b: float
     seconds: float
     objective: float
@@ -44,18 +44,18 @@ class Piece:
 
 @dataclass(frozen=True)
 class Fold:
-    """The pieces of all fits of a fold by cost and sub-problem, None where there were rows of one
-    class only, and the scores of the rows held out by row, cost and sub-problem."""
+    """The pieces of all fits of a fold by cost and sub-problem (None for one with rows of a single
+    class), and the scores of the rows held out by row, cost and sub-problem."""
 
     number: int
-    rows: np.ndarray  # held out
+    rows: np.ndarray  # numbers of the rows held out
     pieces: list[list[Piece | None]]
     scores: np.ndarray
 
 
 @dataclass(frozen=True)
 class Split:
-    """The rows that some folds hold out, and what the other rows cost at C = 1."""
+    """The rows that some folds hold out, and the costs of the other rows at C = 1."""
 
     held_out: dict[int, np.ndarray]
     costs: dict[int, np.ndarray]  # zero for the rows held out
@@ -64,7 +64,7 @@ class Split:
 def make_split(
     job: Job, fold_of: np.ndarray, folds: Sequence[int], sample_weight: Any, class_weight: Any
 ) -> Split:
-    """Some folds of a drawing, each of which must leave two classes to train on."""
+    """Return the split of some folds; each must leave at least two classes to train on."""
     unit = {}
     for k in folds:
         unit[k] = _unit_costs(job, fold_of != k, sample_weight, class_weight)
@@ -76,15 +76,15 @@ def make_split(
 
 
 def group_folds(job: Job, n_folds: int) -> list[tuple[int, ...]]:
-    """Folds that are fitted one after the other: all of them where classes are in pairs, whose rows
-    are then taken out once, and each on its own otherwise."""
+    """Return groups of folds that are fitted one after the other: one group of all folds if
+    classes are in pairs, so that the rows of a pair are copied once, else a group for each fold."""
     every = tuple(range(n_folds))
     return [every] if job.problems[0].rows is not None else [(k,) for k in every]
 
 
 def _unit_costs(job: Job, inside: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
-    """The cost of every row at C = 1, none for those held out. Weights of classes that have no row
-    inside are left out."""
+    """Return the cost of every row at C = 1, zero for those held out. Weights of classes that have
+    no row inside are ignored."""
     y = job.y
     classes = [label for label in job.classes if (y[inside] == label).any()]
     if isinstance(class_weight, dict):
@@ -100,8 +100,9 @@ def _unit_costs(job: Job, inside: np.ndarray, sample_weight: Any, class_weight: 
 class Validation:
     """The fits of all sub-problems without some folds, at every C of a grid.
 
-    `limit` gives the settings of a fit by sub-problem, fold and place in the grid, at the time it
-    begins; `finished` takes a fold once all its fits are there; an interrupted fit sets `stop`.
+    `limit` is called with sub-problem, fold and place in the grid when a fit begins, and returns
+    its settings. `finished` is called with a fold when all its fits are made. An interrupted fit
+    sets `stop`.
     """
 
     def __init__(
@@ -124,7 +125,8 @@ class Validation:
         self._open = dict.fromkeys(split.costs, count * len(grid))
 
     def chains(self, starts: Sequence[Start] | None = None) -> list[Iterator[None]]:
-        """A chain of fits for every sub-problem, fold by fold from the least C to the largest."""
+        """Return a chain of fits for every sub-problem: fold by fold, from the least C to the
+        largest."""
         count = len(self._job.problems)
         return [self._chain(k, None if starts is None else starts[k]) for k in range(count)]
 
@@ -149,7 +151,7 @@ class Validation:
             yield
 
     def _place(self, fold: int, i: int, number: int, piece: Piece | None) -> None:
-        """Take what is needed of a fit; the last one of a fold has the fold scored."""
+        """Store the piece of a fit; after the last fit of a fold, score the fold."""
         with self._lock:
             self._pieces[fold][i][number] = piece
             self._open[fold] -= 1
@@ -164,7 +166,7 @@ class Validation:
 def make_piece(
     job: Job, problem: Problem, s: Solution, held_out: np.ndarray, seconds: float
 ) -> Piece:
-    """What is needed of a solution until its fold is scored."""
+    """Return the part of a solution that is needed until its fold is scored."""
     rows = problem.rows
     used = np.flatnonzero(s.alpha if s.beta is None else s.beta)
     known, beta = None, None
@@ -193,8 +195,8 @@ def make_piece(
 def score_rows(
     job: Job, pieces: list[list[Piece | None]], held_out: np.ndarray, unit: np.ndarray
 ) -> np.ndarray:
-    """The scores of the rows held out, by row, cost and sub-problem; a sub-problem that had rows of
-    one class only speaks for this class."""
+    """Return the scores of the rows held out, by row, cost and sub-problem. A sub-problem with rows
+    of a single class scores for this class."""
     scores = np.empty((len(held_out), len(pieces), len(job.problems)))
     unscored: list[tuple[int, int, Piece]] = []
     for i, row in enumerate(pieces):
@@ -221,7 +223,7 @@ def score_rows(
 def score_by_kernel(
     job: Job, rows: np.ndarray, support: np.ndarray, coefs: np.ndarray
 ) -> np.ndarray:
-    """Σ β_i k(x_i, x) of some rows, a column per column of β."""
+    """Return Σ β_i k(x_i, x) of some rows, with a column per column of β."""
     scores, settings = np.empty((len(rows), coefs.shape[1])), job.settings
     kernel: Any = (settings.kernel, settings.gamma, settings.coef0, settings.degree)
     size = max(1, BLOCK_CELLS // max(1, len(support)))

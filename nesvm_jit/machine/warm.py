@@ -1,4 +1,4 @@
-"""Where a machine starts that is trained after another one."""
+"""Warm starts: start the training of a machine at the solution of another one."""
 
 from dataclasses import replace
 from typing import Any
@@ -13,7 +13,8 @@ from .machine import Machine
 
 
 def check_warm(warm: Any, job: Job) -> None:
-    """A machine to start from must be linear, of the same features, problems and classes."""
+    """Raise InputError unless `warm` is a linear machine of the same features, problems and
+    classes."""
     if not isinstance(warm, (Machine, type(None))):
         raise InputError(f"warm must be a Machine, got {warm!r:.60}")
     if warm is None:
@@ -37,14 +38,14 @@ def check_warm(warm: Any, job: Job) -> None:
 
 
 def warm_arrays(warm: Machine | None) -> list[np.ndarray]:
-    """What of a machine to start from matters."""
+    """Return the arrays of a machine that the start depends on, for fingerprints."""
     if warm is None or warm.record.weights is None:
         return []
     return [warm.record.weights, warm.record.bias, *(warm.duals or [])]
 
 
 def warm_starts(warm: Machine | None, job: Job) -> list[Start]:
-    """Where the sub-problems of that machine ended, α for costs C times as large."""
+    """Return a start for every sub-problem: the end of that machine's, with α multiplied by C."""
     if warm is None or warm.record.weights is None:
         return [Start()] * len(job.problems)
     starts = []

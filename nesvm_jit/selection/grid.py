@@ -1,4 +1,4 @@
-"""Grids of C and γ: `low:high:count` in equal ratios, or numbers."""
+"""Parse grids of C and γ: `low:high:count` in equal ratios, or numbers."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -8,23 +8,23 @@ import numpy as np
 from ..errors import InputError
 from ..settings import positive
 
-MOST = 1000  # values of a grid
-NAMES = ("scale", "auto")  # a γ may have
+MOST = 1000  # values of a grid, at most
+NAMES = ("scale", "auto")  # rules for γ that a grid may name instead of numbers
 
 
 def cost_grid(costs: Any) -> list[float]:
-    """C from least to largest, each once."""
+    """Return the values of C in ascending order, each once."""
     return sorted({float(C) for C in _values("costs", costs, ())})
 
 
 def gamma_grid(gammas: Any) -> list[float | str]:
-    """γ in the order given, each once; also "scale" and "auto"."""
+    """Return the values of γ in the order given, each once; some may be "scale" or "auto"."""
     return list(dict.fromkeys(_values("gammas", gammas, NAMES)))
 
 
 def _values(name: str, given: Any, names: tuple[str, ...]) -> list[Any]:
     if isinstance(given, str):
-        values = _parsed(name, given, names)
+        values = _parse(name, given, names)
     elif isinstance(given, Iterable):
         values = list(given)
     else:
@@ -37,7 +37,7 @@ def _values(name: str, given: Any, names: tuple[str, ...]) -> list[Any]:
     return [v if isinstance(v, str) else float(v) for v in values]
 
 
-def _parsed(name: str, text: str, names: tuple[str, ...]) -> list[Any]:
+def _parse(name: str, text: str, names: tuple[str, ...]) -> list[Any]:
     parts = [part.strip() for part in text.split(":")]
     try:
         if len(parts) == 3:
@@ -63,5 +63,5 @@ def _ratios(name: str, low: float, high: float, count: int) -> list[float]:
         raise InputError(
             f"{name} of one value must begin and end with it, got {low:g} and {high:g}"
         )
-    # 12 digits: 0.01, not 0.010000000000000002
+    # rounded to 12 digits: 0.01, not 0.010000000000000002
     return [float(f"{v:.12g}") for v in np.geomspace(low, high, count)]

@@ -1,4 +1,4 @@
-"""What a path found: every fit, the best C, and the machine refitted with it."""
+"""The result of a path: every fit, the best C, and the machine that is refitted with it."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +19,7 @@ FACTS = (
 
 @dataclass(frozen=True)
 class Fit:
-    """What is kept of a fit: its scores on the rows held out, and its certificate."""
+    """The facts of a fit: its scores on the rows held out, and its certificate."""
 
     scores: dict[str, float]
     seconds: float
@@ -34,7 +34,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Choice:
-    """A cell of the table, the mean of its score and the standard error of this mean."""
+    """A cell of the grid, its mean score and the standard error of this mean."""
 
     C: float
     gamma: float | None
@@ -47,10 +47,11 @@ class Choice:
 
 @dataclass
 class PathResult:
-    """Fits by γ, cost and fold, repeat after repeat.
+    """All fits of a path, by γ, cost and fold.
 
-    `table[name]` is an array of shape (gammas, costs, folds · repeats): the four scores, seconds,
-    objective, gap, certified, n_support, n_nonzero (0 with a kernel), iterations, status.
+    `table[name]` is an array of shape (gammas, costs, folds · repeats), with the folds of one
+    repeat after those of the other. The names are the four scores, seconds, objective, gap,
+    certified, n_support, n_nonzero (0 with a kernel), iterations and status.
     """
 
     costs: np.ndarray
@@ -67,8 +68,8 @@ class PathResult:
     refit: dict[str, Any] | None = None
     test: dict[str, Any] | None = None
     seconds: dict[str, float] = field(default_factory=dict)
-    resumed: int = 0  # columns that a state file had
-    ignored: bool = False  # whether there was one of another run
+    resumed: int = 0  # number of columns that a state file had
+    ignored: bool = False  # True if there was a state file of another run
 
     def __post_init__(self) -> None:
         repeats, n_folds = len(self.splits), int(self.splits.max()) + 1
@@ -91,40 +92,40 @@ class PathResult:
         self.one_se = self._choice(*self._simplest())
 
     def means(self, score: str | None = None) -> np.ndarray:
-        """The mean of a score over folds and repeats, by γ and cost."""
+        """Return the mean of a score over folds and repeats, by γ and cost."""
         return _means(self.table[score or self.scoring])
 
     def std_errors(self, score: str | None = None) -> np.ndarray:
-        """The standard error of these means."""
+        """Return the standard error of the mean of a score, by γ and cost."""
         values = self.table[score or self.scoring]
         known = np.isfinite(values).sum(axis=2)
         return self.stds(score) / np.sqrt(np.maximum(known, 1))
 
     def stds(self, score: str | None = None) -> np.ndarray:
-        """The standard deviation between folds."""
+        """Return the standard deviation of a score over folds and repeats, by γ and cost."""
         values = self.table[score or self.scoring]
         known = np.isfinite(values).sum(axis=2)
-        off = np.where(np.isfinite(values), values - _means(values)[:, :, None], 0.0)
-        return np.sqrt(np.square(off).sum(axis=2) / np.maximum(known - 1, 1))
+        deviations = np.where(np.isfinite(values), values - _means(values)[:, :, None], 0.0)
+        return np.sqrt(np.square(deviations).sum(axis=2) / np.maximum(known - 1, 1))
 
     @property
     def chosen(self) -> Choice:
-        """What the machine is refitted with."""
+        """The C and γ that the machine is refitted with."""
         return self.best if self.rule == "best" else self.one_se
 
     @property
     def certified(self) -> bool:
-        """Whether every fit reached its tolerance."""
+        """True if every fit reached its tolerance."""
         return bool(self.table["certified"].all())
 
     def outcomes(self) -> list[Outcome]:
-        """How every fit ended, and the sub-problems of the machine refitted."""
+        """Return how every fit ended, and every sub-problem of the refitted machine."""
         found = [Outcome(fit.status, fit.gap) for fit in self.fits.values()]
         return found + ([] if self.machine is None else outcomes_of(self.machine.problems))
 
     @property
     def status(self) -> str:
-        """`converged`, or the worst that happened to a fit."""
+        """`converged`, or the worst status of a fit."""
         return worst_status([fit.status for fit in self.fits.values()])
 
     def _choice(self, g: int, i: int) -> Choice:
@@ -132,8 +133,8 @@ class PathResult:
         return Choice(float(self.costs[i]), self.gammas[g], float(mean), float(error))
 
     def _simplest(self) -> tuple[int, int]:
-        """The smallest C whose mean is within one standard error of the best; of several γ the
-        one that scores best there."""
+        """Return the place of the smallest C whose mean score is within one standard error of the
+        best; if several γ have one, of the γ that scores best there."""
         means = self.means()
         g, i = _highest(means)
         enough = means >= means[g, i] - self.std_errors()[g, i]
@@ -142,7 +143,7 @@ class PathResult:
         return int(np.where(enough[:, least], means[:, least], -np.inf).argmax()), least
 
     def facts(self) -> dict[str, Any]:
-        """All of it as plain numbers and lists, for JSON."""
+        """Return the result as plain numbers and lists, for JSON."""
         s, (n, p) = self.settings, self.shape
         return {
             "model": s.model,
@@ -198,13 +199,14 @@ def _zero_if_none(value: Any) -> Any:
 
 
 def _means(values: np.ndarray) -> np.ndarray:
-    """Over the last axis, without what is not defined; −inf where nothing is."""
+    """Return the means of the finite values along the last axis, −inf where there are none."""
     known = np.isfinite(values)
     total = np.where(known, values, 0.0).sum(axis=2)
     return np.where(known.any(axis=2), total / np.maximum(known.sum(axis=2), 1), -np.inf)
 
 
 def _highest(means: np.ndarray) -> tuple[int, int]:
-    """Of equals that of the smallest C, then of the first γ."""
+    """Return the place of the highest mean; of equal ones that of the smallest C, then of the first
+    γ."""
     i, g = np.unravel_index(int(means.T.argmax()), means.T.shape)
     return int(g), int(i)

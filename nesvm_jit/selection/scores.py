@@ -1,4 +1,4 @@
-"""How good predictions are: functions of labels and decision values alone."""
+"""Scores of predictions, as functions of labels and decision values."""
 
 import numpy as np
 
@@ -8,11 +8,12 @@ from ..machine.multiclass import choose, ovo_decision
 def all_scores(
     truth: np.ndarray, scores: np.ndarray, classes: np.ndarray, multiclass: str
 ) -> dict[str, float]:
-    """All `SCORES` of decision values, a column per sub-problem, for rows whose labels are
+    """Return all `SCORES` of decision values (a column per sub-problem) for rows with labels
     `truth`.
 
-    Two classes: F1 and AUC of the larger label. More: means over classes, the AUC of each against
-    the rest by its own score, one-versus-one by votes with the summed scores breaking ties.
+    For two classes, F1 and AUC are those of the larger label. For more, they are means over the
+    classes; the AUC of a class against the rest is that of its own score, which is one-versus-one
+    its number of votes, with summed scores to break ties.
     """
     k = len(classes)
     chosen = classes[choose(scores, k, multiclass)]
@@ -32,26 +33,26 @@ def all_scores(
 
 
 def balanced_accuracy(truth: np.ndarray, chosen: np.ndarray) -> float:
-    """The mean over the classes in `truth` of the share of their rows that are right."""
+    """Return the share of right rows of each class in `truth`, averaged over the classes."""
     return float(np.mean([np.mean(chosen[truth == label] == label) for label in np.unique(truth)]))
 
 
 def f1_of(truth: np.ndarray, chosen: np.ndarray, label: float) -> float:
-    """2 tp / (2 tp + fp + fn) of a class; 0 where nobody has or gets its label."""
+    """Return 2 tp / (2 tp + fp + fn) of a class; 0 if no row has or gets its label."""
     has, gets = truth == label, chosen == label
     total = np.count_nonzero(has) + np.count_nonzero(gets)
     return 2.0 * np.count_nonzero(has & gets) / total if total else 0.0
 
 
 def macro_f1(truth: np.ndarray, chosen: np.ndarray) -> float:
-    """The mean F1 of all classes that occur."""
+    """Return the mean F1 of all classes that occur."""
     labels = np.union1d(truth, chosen)
     return float(np.mean([f1_of(truth, chosen, label) for label in labels]))
 
 
 def auc(positive: np.ndarray, values: np.ndarray) -> float:
-    """The chance that a positive row has the larger value of two, equals counting half; NaN
-    without rows of both kinds."""
+    """Return the chance that a positive row has a larger value than a negative one, with equal
+    values counted as half; NaN if there are no rows of both kinds."""
     n_pos = int(np.count_nonzero(positive))
     n_neg = len(positive) - n_pos
     if not n_pos or not n_neg:
@@ -60,13 +61,13 @@ def auc(positive: np.ndarray, values: np.ndarray) -> float:
     ranked = values[order]
     ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, len(ranked))
     starts = np.append(0, ends[:-1])
-    rank = np.repeat(0.5 * (starts + ends + 1), ends - starts)  # the mean rank of equals
+    rank = np.repeat(0.5 * (starts + ends + 1), ends - starts)  # equal values share the mean rank
     total = float(rank[positive[order]].sum())
     return (total - 0.5 * n_pos * (n_pos + 1)) / (n_pos * float(n_neg))
 
 
 def macro_auc(truth: np.ndarray, by_class: np.ndarray, classes: np.ndarray) -> float:
-    """The mean AUC of each class against the rest, of those that occur."""
+    """Return the AUC of a class against the rest, averaged over the classes that occur."""
     areas = [auc(truth == label, by_class[:, i]) for i, label in enumerate(classes)]
     known = [a for a in areas if a == a]
     return float(np.mean(known)) if known else float("nan")

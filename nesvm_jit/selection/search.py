@@ -1,4 +1,4 @@
-"""All fits of a path: γ by γ, those saved and those that are not yet, with progress."""
+"""Make all fits of a path γ by γ, except those saved before, and report progress."""
 
 import dataclasses
 import threading
@@ -44,7 +44,7 @@ Fits = dict[tuple[int, int, int, int], Fit]  # by γ, cost, repeat and fold
 
 @dataclass(frozen=True)
 class Grid:
-    """What is asked of a path: values of C and γ, folds, weights, and the score to tell."""
+    """The grid of a path: values of C and γ, folds, weights, and the score that progress shows."""
 
     costs: list[float]
     gammas: list[float | None]
@@ -59,9 +59,9 @@ class Grid:
 
 
 class Search:
-    """The fits of a grid, and what is known of them so far.
+    """The fits of a grid.
 
-    Those of one γ, one repeat and one fold are finished and saved together: a column.
+    The fits of one γ, one repeat and one fold are finished and saved together, as a column.
     """
 
     def __init__(self, job: Job, grid: Grid, clock: Clock):
@@ -75,8 +75,8 @@ class Search:
         self._best: dict[str, Any] = {}
 
     def fingerprint(self) -> dict[str, Any]:
-        """All that the fits depend on. A fit at the limit of iterations is finished, so that this
-        limit belongs to it; C and γ are those of the grid."""
+        """Return the fingerprint of all that the fits depend on. The limit of iterations is part of
+        it, since a fit at this limit counts as finished; C and γ are those of the grid."""
         job, grid, weights = self.job, self.grid, self.grid.class_weight
         if isinstance(weights, dict):
             weights = sorted([repr(label), repr(weight)] for label, weight in weights.items())
@@ -91,7 +91,8 @@ class Search:
         )
 
     def run(self, checkpoint: Checkpoint | None) -> Fits:
-        """All fits, those saved and those that are not yet; an interrupt is raised."""
+        """Return all fits, after those that were not saved are made. Raise KeyboardInterrupt if
+        they were to stop."""
         for g in range(len(self.grid.gammas)):
             self._run_gamma(g, checkpoint)
             if self.session.stop.is_set():
@@ -99,32 +100,32 @@ class Search:
         return self.fits
 
     def _recall(self, column: "Column", checkpoint: Checkpoint | None) -> bool:
-        """Whether the checkpoint has the fits of a column, which are then known."""
-        known = None if checkpoint is None else checkpoint.done(column.name)
-        if checkpoint is None or known is None:
+        """Take the fits of a column from the checkpoint; return True if it has them."""
+        saved = None if checkpoint is None else checkpoint.done(column.name)
+        if checkpoint is None or saved is None:
             return False
 
-        def fits_of(known: Any) -> dict[tuple[int, int], Fit]:
-            found = {}
-            for fold, i, fit in known:
+        def fits_of(saved: Any) -> dict[tuple[int, int], Fit]:
+            fits = {}
+            for fold, i, fit in saved:
                 FIT(fit)
-                found[int(fold), int(i)] = Fit(**fit)
-            if sorted(found) != [(k, i) for k in column.folds for i in range(len(self.grid.costs))]:
+                fits[int(fold), int(i)] = Fit(**fit)
+            if sorted(fits) != [(k, i) for k in column.folds for i in range(len(self.grid.costs))]:
                 raise MismatchError("every C of a fold is required once")
-            return found
+            return fits
 
-        self._keep(column, checkpoint.require_form(fits_of, known))
-        self._done += len(known) * len(self.job.problems)
+        self._keep(column, checkpoint.require_form(fits_of, saved))
+        self._done += len(saved) * len(self.job.problems)
         return True
 
     def _run_gamma(self, g: int, checkpoint: Checkpoint | None) -> None:
         missing = []
         for r in range(len(self.grid.splits)):
             for group in group_folds(self.job, self.grid.n_folds):
-                left = [
+                unsaved = [
                     fold for fold in group if not self._recall(Column(g, r, (fold,)), checkpoint)
                 ]
-                missing += [Column(g, r, left)] if left else []
+                missing += [Column(g, r, unsaved)] if unsaved else []
         if not missing:
             return
         job = self._prepare(self.grid.gammas[g])
@@ -134,7 +135,7 @@ class Search:
         run_chains(chains, self.session.stop, job.small, job.tiny)
 
     def _prepare(self, gamma: float | None) -> Job:
-        """The job of one γ, with its kernel matrix where that fits into memory."""
+        """Return the job of one γ, with its kernel matrix if that fits into memory."""
         job = replace(self.job, settings=self.job.settings.derive(gamma=gamma))
         if job.settings.approx is not None:
             return job.approximate()[1]
@@ -145,7 +146,7 @@ class Search:
     def _chains(
         self, job: Job, column: "Column", checkpoint: Checkpoint | None
     ) -> list[Iterator[None]]:
-        """The chains of fits of a column, a chain for every sub-problem."""
+        """Return the chains of fits of a column, one for every sub-problem."""
         grid = self.grid
 
         def limit(number: int, fold: int, i: int) -> Settings:
@@ -167,7 +168,7 @@ class Search:
         return [self._count_steps(chain) for chain in validation.chains()]
 
     def _where(self, column: "Column", fold: int, i: int) -> dict[str, Any]:
-        """Which fit it is."""
+        """Return C, γ, repeat and fold of a fit, for progress."""
         C, gamma = self.grid.costs[i], self.grid.gammas[column.gamma]
         return {"C": C, "gamma": gamma, "repeat": column.repeat, "fold": fold}
 
@@ -185,14 +186,14 @@ class Search:
             yield
 
     def _tell(self, row: dict[str, Any]) -> bool:
-        """Tell the user's callback; true to stop."""
+        """Call the user's callback; return True if it asks to stop."""
         if self._callback is None:
             return False
-        told = {**row, "done": self._done, "total": self._total, **self._best}
-        return bool(self._callback(told))
+        progress = {**row, "done": self._done, "total": self._total, **self._best}
+        return bool(self._callback(progress))
 
     def _note_score(self, fit: Fit, C: float, gamma: float | None) -> None:
-        """Keep the best mean score so far, of the cells that most folds have."""
+        """Update the best mean score so far, among the cells with the most finished folds."""
         self._scored[C, gamma].append(fit.scores[self.grid.scoring])
         most = max(map(len, self._scored.values()))
         means = {k: np.mean(v) for k, v in self._scored.items() if len(v) == most}
@@ -214,14 +215,15 @@ class Column:
 
 
 def save(checkpoint: Checkpoint | None, column: Column, fits: dict[tuple[int, int], Fit]) -> None:
-    """Save a finished column, unless a time limit ended a fit that may go further another time."""
+    """Save a finished column, unless the time limit ended one of its fits: a later run may continue
+    that."""
     if checkpoint is not None and all(fit.status != "time_limit" for fit in fits.values()):
         facts = [[*place, dataclasses.asdict(fit)] for place, fit in sorted(fits.items())]
         checkpoint.finish(column.name, facts)
 
 
 def make_fit(job: Job, fold: Fold, i: int) -> Fit:
-    """What is kept of the fit of a fold at a place in the grid of C."""
+    """Sum up the sub-problems of a fold at place i in the grid of C."""
     solved: list[Piece] = [piece for piece in fold.pieces[i] if piece is not None]
     linear = job.settings.kernel == "linear"
     return Fit(
