@@ -1,6 +1,6 @@
 """Support vector machines with certified accuracy, in Numba-compiled Python.
 
-Importing the package imports no numba: public names are loaded when first used.
+Importing the package does not import numba: public names are loaded at their first use.
 """
 
 import importlib
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
 
-# The public names and the modules they are loaded from.
+# The public names, and the modules from which they are loaded.
 _HOME = {
     "FormatError": ".errors",
     "InputError": ".errors",

@@ -6,7 +6,7 @@ from .signals import exit_status, watched
 
 
 def main() -> None:
-    """Run the command; a signal while it is still being imported ends it as any later one does."""
+    """Run the command. A signal during imports has the same effect as a later one."""
     try:
         with watched():
             try:
@@ -16,8 +16,8 @@ def main() -> None:
                 sys.exit(exit_status())
             run()
     finally:
-        # Python remembers an interrupt that has gone through text it compiled, as dataclasses are
-        # made of, and would end by SIGINT whatever the exit status; the next text lets it forget
+        # If an interrupt passed through exec or eval, as dataclasses use them, Python ends by
+        # SIGINT whatever the exit status is; another eval resets this
         eval("0")
 
 

@@ -1,34 +1,34 @@
-"""What a call is doing that takes long and counts no rounds, for a progress line to say."""
+"""The present activity of a call, for the progress line: long work that has no rounds to count."""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 _lock = threading.Lock()
-_doing: dict[object, str] = {}  # in the order in which it was begun
+_doing: dict[object, str] = {}  # texts of all activities, in the order in which they began
 
 
 def begin(key: object, text: str) -> None:
-    """Something begins that is said in these words."""
+    """Begin an activity; `text` describes it."""
     with _lock:
         _doing[key] = text
 
 
 def end(key: object) -> None:
-    """It is over, or has never begun."""
+    """End an activity; without effect if it has not begun."""
     with _lock:
         _doing.pop(key, None)
 
 
 def current() -> str:
-    """What was begun last and is not over; nothing if there is nothing."""
+    """Return the text of the activity that began last and has not ended, or an empty text."""
     with _lock:
         return next(reversed(_doing.values()), "")
 
 
 @contextmanager
 def doing(text: str) -> Iterator[None]:
-    """What is inside is said in these words."""
+    """Make the work inside an activity with this text."""
     key = object()
     begin(key, text)
     try:

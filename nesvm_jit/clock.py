@@ -1,7 +1,7 @@
-"""The clock of a call, which every time limit is read from; and looks at it from inside long work.
+"""The clock of a call, from which every time limit is measured, and looks at it during long work.
 
-Work of more than a moment is cut into pieces, between which it calls `look`: that ends it where its
-time is over, or where somebody has asked it to end.
+Long work is cut into pieces and calls `look` between them. `look` ends it when its time is over, or
+when it was asked to end.
 """
 
 import math
@@ -12,32 +12,33 @@ from contextlib import contextmanager
 
 from . import signals
 
-# Seconds that work goes on after it was asked to end, for an iteration to come to its end, where
-# states are whole and can be saved.
+# Seconds that work continues after it was asked to end, so that it can finish an iteration: only
+# then is its state complete and can be saved.
 GRACE = 0.3
-PIECE = 0.2  # seconds that a piece of work takes, about
-FIRST_PIECE = 8  # parts of the first one
-GROWTH = 4  # times as many parts as the last piece had, at most
+PIECE = 0.2  # seconds that a piece of work takes, approximately
+FIRST_PIECE = 8  # number of parts in the first piece
+GROWTH = 4  # a piece has at most so many times as many parts as the one before
 
 
 class Clock:
-    """Seconds since a call began, those of the runs that it resumes included, and its limit."""
+    """The time limit of a call, and the seconds since it began; the seconds of runs that it
+    resumes are included."""
 
     def __init__(self, limit: float | None = None):
         self.limit = limit
         self._began = time.perf_counter()
 
     def now(self) -> float:
-        """Seconds since the call began."""
+        """Return the seconds since the call began."""
         return time.perf_counter() - self._began
 
     def add(self, seconds: float) -> None:
-        """Count seconds of an earlier run, which this one resumes."""
+        """Add the seconds of an earlier run, which this one resumes."""
         self._began -= seconds
 
     def share(self, fits: float, began: float | None = None) -> float | None:
-        """Seconds that a fit may take which began then, where what is left now is shared by so many
-        fits; None without a limit."""
+        """Return the seconds that a fit may take that began at `began`, or begins now: those it has
+        used, and its share if the time left is divided by `fits`. Without a limit, return None."""
         if self.limit is None:
             return None
         now = self.now()
@@ -45,14 +46,16 @@ class Clock:
         return min(own, max(0.0, self.limit - (now if began is None else began)))
 
     def left(self, began: float | None = None) -> float | None:
-        """Seconds that a fit may take that begins now, or that began then; None without a limit."""
+        """Return the seconds that a fit may take that began at `began`, or begins now; None without
+        a limit."""
         if self.limit is None:
             return None
         return max(0.0, self.limit - (self.now() if began is None else began))
 
 
 class Halt(KeyboardInterrupt):
-    """Ends work whose time is over (`time_limit`), or that was asked to end (`interrupted`)."""
+    """Raised to end work whose time is over (`time_limit`), or that was asked to end
+    (`interrupted`)."""
 
     def __init__(self, status: str):
         super().__init__()
@@ -60,13 +63,13 @@ class Halt(KeyboardInterrupt):
 
 
 class _Watch(threading.local):
-    """What the work of a thread is watched for."""
+    """The reasons for which the work of a thread is ended: its time, and requests to end."""
 
     def __init__(self) -> None:
         self.active = False
         self.left: Callable[[], float] = _endless
         self.asked: Callable[[], bool] = signals.asked_to_end
-        self.since = math.inf  # when it was first seen that somebody asked
+        self.since = math.inf  # the time at which a request to end was first seen
 
 
 def _endless() -> float:
@@ -80,8 +83,8 @@ _watch = _Watch()
 def watching(
     left: Callable[[], float] | None = None, asked: Callable[[], bool] | None = None
 ) -> Iterator[None]:
-    """Let `look` end what is inside: where no seconds are left, or where a signal or `asked` wants
-    it to end; what was watched for outside is watched for inside, too."""
+    """Let `look` end the work inside when `left` returns no seconds, when a signal arrives or when
+    `asked` returns True. The reasons of an outer `watching` hold inside, too."""
     outer = dict(vars(_watch))
     earlier, others = _watch.left, _watch.asked
     _watch.active = True
@@ -97,7 +100,7 @@ def watching(
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """What is inside is not ended by `look`: it is short, and has to be done."""
+    """Keep `look` from ending the work inside, which is short and must be done."""
     outer, _watch.active = _watch.active, False
     try:
         yield
@@ -106,7 +109,7 @@ def undisturbed() -> Iterator[None]:
 
 
 def must_end() -> str:
-    """Why work of this thread must end, a status, or nothing."""
+    """Return the status with which this thread's work must end now, or an empty text."""
     if not _watch.active:
         return ""
     if _watch.asked():
@@ -115,8 +118,8 @@ def must_end() -> str:
 
 
 def look() -> None:
-    """Raise `Halt` where the time of this thread's work is over, or where it was asked to end
-    longer ago than `GRACE`."""
+    """Raise `Halt` if the time of this thread's work is over, or if it was asked to end more than
+    GRACE seconds ago."""
     if not _watch.active:
         return
     if _watch.asked():
@@ -128,8 +131,8 @@ def look() -> None:
 
 
 def pieces(parts: int) -> Iterator[slice]:
-    """Work of so many independent parts in pieces of about a fifth of a second, with a look
-    between two of them."""
+    """Divide work of `parts` independent parts into slices of about PIECE seconds; yield them with
+    a look at the clock between two."""
     done, size = 0, FIRST_PIECE
     while done < parts:
         began = time.perf_counter()

@@ -1,4 +1,4 @@
-"""What is said of results that are not certified, and the warning that says it."""
+"""Describe results that are not certified, and warn of them."""
 
 import inspect
 import warnings
@@ -9,28 +9,29 @@ from typing import Any, NamedTuple
 from .errors import NotCertifiedWarning
 from .settings import ENDINGS, STATUSES, Settings
 
-NAMES = {row.name: row.name for row in fields(Settings)}  # what Python calls the settings
-PACKAGE = f"{__package__}."  # how the names of its modules begin
+NAMES = {row.name: row.name for row in fields(Settings)}  # the names of the settings in Python
+PACKAGE = f"{__package__}."  # the start of the names of all modules of the package
 
 
 class Outcome(NamedTuple):
-    """How a fit ended, and the gap that it is certified to."""
+    """The status of a finished fit, and its certified gap."""
 
     status: str
     gap: float
-    untrained: str = ""  # what kind of fit was not begun, so that there is no machine; else empty
+    untrained: str = ""  # "pairs" or "classes" if there is no machine, since no fit was made
 
 
 def worst_status(statuses: Sequence[str]) -> str:
-    """That of the fit that ended worst."""
+    """Return the worst of the statuses of several fits."""
     return min(statuses, key=STATUSES.index)
 
 
 def describe_uncertified(
     outcomes: Sequence[Outcome], tol: float, names: dict[str, str] | None = None
 ) -> str:
-    """One sentence about fits of which some are not certified: how far they are, how they ended and
-    what to do; nothing if all are. `names` are what the settings are called."""
+    """Describe fits that are not certified in one sentence: their gap, how they ended and what to
+    do. Return an empty text if all fits are certified. `names` holds the names of the settings in
+    the text."""
     missed = [outcome for outcome in outcomes if outcome.status != "converged"]
     if not missed:
         return ""
@@ -48,12 +49,13 @@ def describe_uncertified(
 
 
 def outcomes_of(problems: Sequence[dict[str, Any]]) -> list[Outcome]:
-    """Those of the sub-problems of a machine, by their certificates."""
+    """Return the outcomes of the sub-problems of a machine from their certificates."""
     return [Outcome(p["status"], p["gap"], _untrained(p)) for p in problems]
 
 
 def _untrained(problem: dict[str, Any]) -> str:
-    """What kind of sub-problem this is, if it has a machine that is no better than none."""
+    """Return "pairs" or "classes", the kind of a sub-problem, if it was not trained; else an empty
+    text."""
     if problem.get("trained", True) is not False:
         return ""
     sides = problem.get("classes")
@@ -61,14 +63,14 @@ def _untrained(problem: dict[str, Any]) -> str:
 
 
 def warn_uncertified(outcomes: Sequence[Outcome], tol: float) -> None:
-    """Warn whoever called the package of fits that are not certified."""
+    """Warn of fits that are not certified; the warning names the line that called the package."""
     said = describe_uncertified(outcomes, tol)
     if said:
         warnings.warn(said, NotCertifiedWarning, stacklevel=2 + _own_frames())
 
 
 def _own_frames() -> int:
-    """How many callers of the caller are functions of the package."""
+    """Count the stack frames above the caller that are functions of the package."""
     frame, count = inspect.currentframe(), 0
     frame = frame and frame.f_back and frame.f_back.f_back
     while frame is not None and frame.f_globals.get("__name__", "").startswith(PACKAGE):

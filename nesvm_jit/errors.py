@@ -1,5 +1,5 @@
-"""The errors users meet, each one line that says what was required and what arrived, and the one
-warning of ours."""
+"""The errors that users see, and the warning. The message of an error is one line: what is
+required, and what was given."""
 
 
 class NesvmError(Exception):
@@ -15,4 +15,4 @@ class FormatError(InputError):
 
 
 class NotCertifiedWarning(UserWarning):
-    """A result that is there, but not proven to be within the tolerance."""
+    """A result is returned, but it is not proven to be within the tolerance."""

@@ -1,8 +1,8 @@
-"""What can be asked of a fit: the names that may be used, and one table of all settings.
+"""The settings of a fit: one table of them, and the names of models, kernels, solvers and statuses.
 
 `solve` and `train` make a `Settings` of their keywords. The options of the command line are made
-from the table; tests compare `NESVC` and the documents with it. Nothing heavy is imported: a
-`--help` reads this module too.
+from the table, and tests compare `NESVC` and the documents with it. This module imports nothing
+heavy, since `--help` needs it, too.
 """
 
 import os
@@ -15,15 +15,15 @@ from typing import Any, NamedTuple
 from .errors import FormatError, InputError
 
 MODELS = ("csvm", "lpsvm", "lssvm")
-# Models whose penalty is ½‖w‖²: coordinate steps need it, and with a kernel it becomes ½βᵀKβ. The
-# others, with a kernel, are linear machines whose features are the columns of K.
+# Models with the penalty ½‖w‖². Coordinate steps need it, and with a kernel it becomes ½βᵀKβ. With
+# a kernel, other models are linear machines whose features are the columns of K.
 HALF_SQUARE = ("csvm", "lssvm")
 KERNELS = ("linear", "poly", "rbf", "precomputed")
 SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
-# Those with one smoothing throughout, which is `mu`; all others start at `mu_start`.
+# Solvers with the constant smoothing `mu`; all others start at `mu_start`.
 ONE_SMOOTHING = ("nesvm",)
-PAPERS = ("nesvm", "homotopy")  # the paper's algorithms, which stay as printed
-# Those that work on β of f = Kβ + b; a new engine of linear problems is not one of them.
+PAPERS = ("nesvm", "homotopy")  # the paper's algorithms, by default as printed
+# Solvers of kernel machines, f = Kβ + b; a new engine of linear problems does not belong here.
 KERNEL_SOLVERS = ("auto", "nesvm", "homotopy", "newton", "coordinate")
 MULTICLASS = ("ovo", "ovr")
 LIPSCHITZ = ("paper", "tight")
@@ -33,13 +33,14 @@ RETURNED = ("best", "last")
 
 
 class Explanation(NamedTuple):
-    """Why a run that ended so is not certified, and what to do about it; settings in braces."""
+    """The reason why a run with some status is not certified, and what to do about it. Names of
+    settings are in braces."""
 
     why: str
     remedy: str
 
 
-# How a run may end, the worst first; `converged` is what is certified to the tolerance.
+# The statuses of a run, the worst first; only `converged` means certified to the tolerance.
 ENDINGS = {
     "interrupted": Explanation("it was interrupted, and what it found was kept", "let it run on"),
     "time_limit": Explanation("the time limit was reached", "raise {time_limit} or {tol}"),
@@ -56,20 +57,20 @@ ENDINGS = {
     "converged": Explanation("", ""),
 }
 STATUSES = tuple(ENDINGS)
-CUT_SHORT = STATUSES[:3]  # of runs that could go on
+CUT_SHORT = STATUSES[:3]  # the statuses of runs that can be continued
 
 
 # ---------------------------------------------------------------- checks of one value
 
 
 def one_of(name: str, value: Any, allowed: Any) -> None:
-    """Refuse what is not one of these names."""
+    """Require one of these names."""
     if not isinstance(value, str) or value not in allowed:
         raise InputError(f"{name} must be one of {', '.join(allowed)}, got {value!r:.60}")
 
 
 def positive(name: str, value: Any, zero: bool = False) -> None:
-    """Refuse what is not a finite number above zero (with `zero`: or zero)."""
+    """Require a finite number above zero, or with `zero` also zero."""
     number = _number(value)
     if number is None or not 0 <= number <= sys.float_info.max or (number == 0 and not zero):
         shown = f"{value!r:.60}"
@@ -77,7 +78,7 @@ def positive(name: str, value: Any, zero: bool = False) -> None:
 
 
 def whole_number(name: str, value: Any, least: int, most: int | None = None) -> int:
-    """A whole number within these limits; booleans are none."""
+    """Require a whole number within these limits, not a boolean, and return it as int."""
     whole = isinstance(value, Integral) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):
         limits = f"from {least}" if most is None else f"from {least} to {most}"
@@ -86,20 +87,21 @@ def whole_number(name: str, value: Any, least: int, most: int | None = None) -> 
 
 
 def boolean(name: str, value: Any) -> None:
-    """Refuse what is not True or False, of Python or NumPy."""
+    """Require True or False, of Python or NumPy."""
     if type(value).__name__ not in ("bool", "bool_"):
         raise InputError(f"{name} must be True or False, got {value!r:.60}")
 
 
 def _number(value: Any) -> int | float | None:
-    """An int or a float, of Python or NumPy, as Python's; of all else, fractions too, None."""
+    """Convert an int or a float of Python or NumPy to Python's; for anything else, also for a
+    Fraction, return None."""
     if isinstance(value, Integral):
         return int(value)
     return float(value) if isinstance(value, Real) and not isinstance(value, Rational) else None
 
 
 class OneOf(NamedTuple):
-    """One of these names."""
+    """The kind of a setting that is one of these names."""
 
     names: tuple[str, ...]
 
@@ -108,7 +110,7 @@ class OneOf(NamedTuple):
 
 
 class Positive(NamedTuple):
-    """A finite number above zero, or zero where that is said."""
+    """The kind of a setting that is a finite number above zero, or with `zero` also zero."""
 
     zero: bool = False
 
@@ -117,7 +119,7 @@ class Positive(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """A whole number of at least this."""
+    """The kind of a setting that is a whole number of at least `least`."""
 
     least: int
 
@@ -126,14 +128,14 @@ class Whole(NamedTuple):
 
 
 class YesOrNo(NamedTuple):
-    """True or False."""
+    """The kind of a setting that is True or False."""
 
     def check(self, name: str, value: Any) -> None:
         boolean(name, value)
 
 
 class Function(NamedTuple):
-    """What can be called."""
+    """The kind of a setting that can be called."""
 
     def check(self, name: str, value: Any) -> None:
         if not callable(value):
@@ -141,7 +143,7 @@ class Function(NamedTuple):
 
 
 class File(NamedTuple):
-    """The name of a file, which is read again: no stream."""
+    """The kind of a setting that is the name of a file, not a stream, since it is read again."""
 
     def check(self, name: str, value: Any) -> None:
         if isinstance(value, (str, os.PathLike)) and value not in ("", "-", "/dev/stdout"):
@@ -155,7 +157,8 @@ class File(NamedTuple):
 
 
 class OfKernel(NamedTuple):
-    """A parameter of a kernel, checked by `kernels.gram.as_spec` where the kernel has it."""
+    """The kind of a setting that is a parameter of a kernel; `kernels.gram.as_spec` checks it if
+    the kernel has it."""
 
     def check(self, name: str, value: Any) -> None:
         pass
@@ -168,19 +171,19 @@ Kind = OneOf | Positive | Whole | YesOrNo | Function | File | OfKernel
 
 
 def setting(default: Any, kind: Kind, help: str) -> Any:
-    """A row of the table. A setting that is None by default may be None."""
+    """Make a row of the table. A setting with the default None may be None."""
     return field(default=default, metadata={"kind": kind, "help": help})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Which problem to solve, by which solver, and when to stop. Checked when it is made.
+    """The problem to solve, the solver, and the rules for stopping; checked when it is made.
 
-    A run stops when the certified gap reaches `tol` (0 asks for all that rounding allows), when
-    the solver's own rule holds (|ΔF_μ| < epsilon; at `mu_end`), where nothing improves any more,
-    at a limit, when the callback returns true, or at Ctrl-C: the best point so far, or the last,
-    is returned with its certificate. With a checkpoint the callback ends a run at the end of an
-    iteration.
+    A run stops when the certified gap reaches `tol` (0 means as small as rounding allows), when
+    the solver's own rule holds (|ΔF_μ| < epsilon; at `mu_end`), when nothing improves any more,
+    at a limit, when the callback returns true, or at Ctrl-C. The best point so far, or the last
+    one, is returned with its certificate. With a checkpoint, the callback ends a run at the end
+    of an iteration.
     """
 
     model: str = setting(
@@ -305,7 +308,7 @@ class Settings:
         _check_together(self)
 
     def derive(self, **changes: Any) -> "Settings":
-        """A copy with changes that the package makes itself: they are not checked again."""
+        """Return a copy with changes by the package itself, which are not checked."""
         copy = object.__new__(Settings)
         copy.__dict__.update(self.__dict__, **changes)
         return copy
@@ -315,7 +318,7 @@ _CHECKS = tuple((row.name, row.default, row.metadata["kind"]) for row in fields(
 
 
 def _check_together(s: Settings) -> None:
-    """Refuse settings that do not go together."""
+    """Raise InputError if settings contradict each other."""
     if s.nu is not None and s.model != "lpsvm":
         raise InputError(f"nu is the hinge's own smoothing in lpsvm, {s.model} has mu alone")
     if s.strong and (s.bias or s.model not in HALF_SQUARE):
@@ -345,7 +348,7 @@ def _check_together(s: Settings) -> None:
 
 
 def _solvers_of(model: str, kernel: bool) -> list[str]:
-    """The solvers that a model has, with a kernel or linear."""
+    """Return the solvers of a model, with a kernel or linear."""
     names = KERNEL_SOLVERS if kernel and model in HALF_SQUARE else SOLVERS
     coordinate = model == "csvm" if kernel else model in HALF_SQUARE
     return [name for name in names if coordinate or name != "coordinate"]

@@ -1,8 +1,8 @@
-"""Signals that ask a program to end: Ctrl-C, SIGTERM as batch systems send it, SIGHUP of a terminal
-that is closed. One handler hears them all.
+"""Handle the signals that ask a program to end: Ctrl-C, SIGTERM (from batch systems) and SIGHUP
+(from a terminal that is closed).
 
-The first one raises KeyboardInterrupt, or does what a fit wants instead: it ends with the best
-model that it has. The second one ends the program at once.
+The first signal raises KeyboardInterrupt, or calls a function instead: fits use this to end with
+the best model that they have. The second signal ends the program at once.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ Hear = Callable[[], Any]
 
 
 class _Heard:
-    """The first signal, if one has come, and what is done about it."""
+    """The first signal, if one has arrived, and the function to call for it."""
 
     def __init__(self) -> None:
         self.first: int | None = None
         self.hear: Hear | None = None
-        self.midline = False  # whether the cursor of a terminal may be within a line
+        self.midline = False  # True if the cursor of a terminal may be within a line
         self.depth = 0
 
 
@@ -33,19 +33,23 @@ _heard = _Heard()
 
 
 def exit_status() -> int:
-    """The exit status after the signal that has come, as shells count; after Ctrl-C if none has."""
+    """Return the exit status that shells give a program ended by the signal that has arrived, or by
+    Ctrl-C if none has."""
     return 128 + (signal.SIGINT if _heard.first is None else _heard.first)
 
 
 def asked_to_end() -> bool:
-    """Whether a signal has come."""
+    """Return True if a signal has arrived."""
     return _heard.first is not None
 
 
 @contextlib.contextmanager
 def watched(hear: Hear | None = None, midline: bool = False) -> Iterator[None]:
-    """Hear signals inside: the first one calls `hear`, or raises KeyboardInterrupt. Signals that
-    the program was started to ignore (`nohup`) stay ignored. Only the main thread hears any."""
+    """Handle signals inside: the first one calls `hear`, or raises KeyboardInterrupt without it.
+
+    Signals that the program ignored when it was started (`nohup`) stay ignored. In other threads
+    than the main one this does nothing.
+    """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -69,7 +73,7 @@ def watched(hear: Hear | None = None, midline: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Finish what is inside although a signal comes; it is raised afterwards."""
+    """Finish the work inside even if a signal arrives; then raise KeyboardInterrupt."""
     came: list[bool] = []
     with watched(lambda: came.append(True)):
         yield

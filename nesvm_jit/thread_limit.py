@@ -1,14 +1,15 @@
 """The limit that threadpoolctl sets for the threads of kernels.
 
-`threadpoolctl.threadpool_limits(1)` also holds for the kernels of this package. It finds what it
-can limit among the libraries that are loaded; ours is known by the one that every array needs.
+`threadpoolctl.threadpool_limits(1)` also limits the kernels of this package. threadpoolctl looks
+for known libraries among those that are loaded; since the package has none, the kernels are
+registered under the name of NumPy's.
 """
 
 import math
 
 from threadpoolctl import LibController, register
 
-limit: float = math.inf  # threads
+limit: float = math.inf  # number of threads that kernels may use
 
 
 class _Kernels(LibController):  # type: ignore[misc]

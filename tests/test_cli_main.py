@@ -142,7 +142,7 @@ def test_streams_that_the_caller_closed_are_empty(monkeypatch):
     monkeypatch.setattr(sys, "stdin", None)
     monkeypatch.setattr(sys, "stderr", None)
     monkeypatch.setattr(sys, "stdout", out)
-    cli._usable_streams()
+    cli._mend_streams()
     stdin, stderr = sys.stdin, sys.stderr
     assert stdin.read() == ""
     assert stderr.write("lost") == 4
@@ -155,7 +155,7 @@ def test_streams_that_the_caller_closed_are_empty(monkeypatch):
     monkeypatch.setattr(sys, "stdout", None)
     monkeypatch.setattr(sys, "stdin", kept := io.StringIO("x"))
     monkeypatch.setattr(sys, "stderr", said := io.StringIO())
-    cli._usable_streams()
+    cli._mend_streams()
     assert (sys.stdin, sys.stderr) == (kept, said)
 
 

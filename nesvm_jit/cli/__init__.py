@@ -23,13 +23,13 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
 class Commands(click.Group):
-    """A group that leaves one line behind at Ctrl-C, where click would add an empty one."""
+    """A group that prints one line at Ctrl-C; Click would print an empty one, too."""
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as e:
-            if sys.stderr.isatty():  # the terminal has written ^C
+            if sys.stderr.isatty():  # the terminal has printed ^C
                 click.echo(err=True)
             raise click.Abort(*e.args) from None
 
@@ -53,8 +53,8 @@ for _command in (train, predict, path, info, certify, convert, warmup, completio
 
 
 def main() -> None:
-    """Run the command; an error of the user's is one line on standard error, never a traceback."""
-    _usable_streams()
+    """Run the command. An error is one line on standard error, never a traceback."""
+    _mend_streams()
     with watched():
         _run()
 
@@ -76,16 +76,16 @@ def _run() -> None:
         sys.exit(1)
     except NesvmError as e:
         fail(str(e), 1)
-    except OSError as e:  # files have been named by now
-        code = exit_status() if asked_to_end() else 1  # a terminal that was closed
+    except OSError as e:  # of a standard stream: errors of files are NesvmError, with their names
+        code = exit_status() if asked_to_end() else 1  # with a signal, a terminal was closed
         fail(f"{e.filename or '<standard output>'}: {e.strerror or e}", code)
     except MemoryError:
         fail("out of memory", 1)
 
 
-def _usable_streams() -> None:
-    """Streams that were closed by the caller read and write nothing; text that the encoding of
-    standard output lacks is escaped."""
+def _mend_streams() -> None:
+    """Replace standard streams that are closed by empty ones, and escape characters that the
+    encoding of standard output lacks."""
     if sys.stdin is None:
         sys.stdin = open(os.devnull)  # noqa: SIM115
     if sys.stderr is None:
@@ -96,7 +96,7 @@ def _usable_streams() -> None:
 
 
 def fail(message: str, code: int) -> NoReturn:
-    """End with one line on standard error."""
+    """End the program with one line on standard error."""
     line = " ".join(message.split())
     with contextlib.suppress(OSError):  # a terminal that was closed
         print(f"nesvm-jit: {line}", file=sys.stderr)

@@ -66,12 +66,12 @@ def certify(
     X, y = read_training(data_file, machine.record.kernel, None, float32)
     if y is None:
         raise click.UsageError("certify needs rows in memory, these stay on disk")
-    found = prove(
+    certificate = prove(
         machine, X, y, C, class_weight=dict(weights) or None, polish=polish, exact=exact
     ).facts()
     if as_json:
-        outputs.print_json(found)
+        outputs.print_json(certificate)
         return
-    for line in words.certificate_lines(found):
+    for line in words.certificate_lines(certificate):
         click.echo(line)
-    outputs.print_notes(f"note: {note}" for note in found["notes"])
+    outputs.print_notes(f"note: {note}" for note in certificate["notes"])

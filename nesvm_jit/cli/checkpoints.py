@@ -1,4 +1,4 @@
-"""Checkpoints of `train`: refused before data are read, spoken of, and removed when done."""
+"""Checkpoints of `train`: checked before data are read, announced, and removed at the end."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from . import outputs, words
 
 
 def require_usable(settings: dict[str, Any], read: list[str], written: list[str]) -> None:
-    """Refuse, before data are read, a checkpoint that could not be used."""
+    """Raise an error, before data are read, if the checkpoint could not be used."""
     checkpoint = settings["checkpoint"]
     if checkpoint is None:
         if settings["resume"]:
@@ -32,8 +32,7 @@ def require_usable(settings: dict[str, Any], read: list[str], written: list[str]
 
 @contextlib.contextmanager
 def announced(checkpoint: str | None, warns: bool = False) -> Iterator[None]:
-    """A fit whose warnings are one line each, where it has a checkpoint or may warn of something
-    else, and whose Ctrl-C says how to go on."""
+    """Print warnings of the fit inside as one line each, and tell at Ctrl-C how to continue it."""
 
     def show(message: Any, *_: Any) -> None:
         outputs.print_notes([f"warning: {message}"])
@@ -48,13 +47,13 @@ def announced(checkpoint: str | None, warns: bool = False) -> Iterator[None]:
 
 
 def how_to_go_on(checkpoint: str, status: str = "interrupted") -> str:
-    """What to do about a run that could go on."""
+    """Return the advice on how to continue a run from its checkpoint."""
     from ..files.text import display_name
 
     return words.how_to_go_on(display_name(checkpoint), status)
 
 
 def remove(checkpoint: str) -> None:
-    """Remove a checkpoint that has done its work."""
+    """Remove the checkpoint of a finished run."""
     with contextlib.suppress(OSError):
         os.unlink(checkpoint)

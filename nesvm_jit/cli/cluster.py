@@ -1,4 +1,4 @@
-"""`nesvm-jit train --dask`: training on the workers of a cluster, which read the data."""
+"""`nesvm-jit train --dask`: train on the workers of a cluster, which read the data."""
 
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from .fitting import Clock, Request
 from .options import TABLE
 from .progress import ENDING, Progress
 
-# Settings of kernels and of probabilities, which a cluster has no use for.
+# Settings of kernels and of probabilities: clusters train linear machines without probabilities.
 LOCAL_ONLY = ("kernel", "approx", "landmarks", "gamma", "cache_mb", "probability")
 HANDED_ON = (
     *("model", "C", "bias", "solver", "tol", "mu", "mu_start", "mu_end", "epsilon", "lipschitz"),
@@ -21,41 +21,41 @@ HANDED_ON = (
 
 
 def train_on_cluster(
-    asked: Request, target: str, address: str, workers: int | None, local: dict[str, Any]
+    request: Request, target: str, address: str, workers: int | None, local: dict[str, Any]
 ) -> None:
-    """Train on the workers of the scheduler at `address` and write the model here. `local` are
-    options that only one computer can do."""
+    """Train on the workers of the scheduler at `address` and write the model on this computer.
+    `local` holds the options that are not possible on a cluster."""
     import numpy as np
 
     from .. import distributed
 
-    require_distributable(asked.settings, local)
-    fitting.check_files(asked, target)
-    if asked.pages:
-        fitting.refuse_rows_elsewhere(next(iter(asked.pages)))
+    require_distributable(request.settings, local)
+    fitting.check_files(request, target)
+    if request.pages:
+        fitting.refuse_rows_elsewhere(next(iter(request.pages)))
     clock = Clock()
     clock.stop("read")
-    line = partial(words.fit_line, tol=asked.settings["tol"])
+    line = partial(words.fit_line, tol=request.settings["tol"])
     with (
-        Progress(line, not asked.silent, ENDING) as callback,
-        checkpoints.announced(asked.settings["checkpoint"], warns=True),
+        Progress(line, not request.silent, ENDING) as callback,
+        checkpoints.announced(request.settings["checkpoint"], warns=True),
         distributed.connected(address, workers) as client,
         fitting.said_at_the_end(),
     ):
         machine = distributed.train(
-            asked.data,
+            request.data,
             client=client,
-            n_features=asked.features,
-            dtype=np.float32 if asked.float32 else np.float64,
+            n_features=request.features,
+            dtype=np.float32 if request.float32 else np.float64,
             callback=callback,
-            **{name: asked.settings[name] for name in HANDED_ON},
+            **{name: request.settings[name] for name in HANDED_ON},
         )
     clock.stop("solve")
-    fitting.finish(asked, target, machine, clock, None, None)
+    fitting.finish(request, target, machine, clock, None, None)
 
 
 def require_distributable(settings: dict[str, Any], local: dict[str, Any]) -> None:
-    """Refuse what only one computer can do."""
+    """Raise an error for options that are not possible on a cluster."""
     for name in LOCAL_ONLY:
         usual = TABLE[name].default if name in TABLE else False
         if settings[name] != usual:

@@ -1,4 +1,4 @@
-"""One small call of every kernel for every kind of matrix, to compile and cache it."""
+"""Compile every kernel for every kind of matrix by a small call, and cache the code."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -19,11 +19,11 @@ from ..kernels.text.model import _parse_rows
 from ..matrix.checks import as_matrix
 from ..problems.kernel_rows import KernelRows
 
-FAR = 1e12  # a γ with which distances are sums of squares
+FAR = 1e12  # a γ so large that distances are computed as sums of squares
 
 
 def matrices() -> dict[str, Any]:
-    """A small matrix of each kind that is compiled ahead."""
+    """Return a small matrix of each kind for which kernels are compiled."""
     dense = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5], [3.0, 0.0, 0.0], [0.0, 1.0, 1.0]])
     return {
         "dense float64": dense,
@@ -34,7 +34,7 @@ def matrices() -> dict[str, Any]:
 
 
 def calls(X: Any) -> dict[str, Callable[[], Any]]:
-    """Every kernel that reads a matrix, by name, ready to run on X."""
+    """Return a call on X of every kernel that reads a matrix, by name."""
     n, p = X.shape
     a, w = np.arange(float(n)), np.ones(p)
     y = np.where(a % 2, 1.0, -1.0)
@@ -58,12 +58,12 @@ def calls(X: Any) -> dict[str, Callable[[], Any]]:
 
 
 def steps() -> Iterator[tuple[str, Callable[[], Any]]]:
-    """(name, call) of everything there is to compile."""
+    """Yield (name, call) of everything that is compiled."""
     for name, call in _steps():
-        yield name, partial(_compiled, call)
+        yield name, partial(_compile, call)
 
 
-def _compiled(call: Callable[[], Any]) -> None:
+def _compile(call: Callable[[], Any]) -> None:
     with jit.compiled():
         call()
 
@@ -100,7 +100,7 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
 
 
 def _words(options: dict[str, Any]) -> str:
-    """The values of some options, each after a space."""
+    """Return the values of some options, each after a space."""
     return "".join(f" {value}" for value in options.values())
 
 
@@ -109,7 +109,7 @@ def _read(dtype: Any) -> None:
 
 
 def _kernel_rows(X: Any) -> None:
-    """Rows, some of them twice, and a block that is partly there."""
+    """Compute rows, and a block some of whose rows are in the cache."""
     spec = as_spec("rbf", None, 0.0, 3, X.shape[1])
     rows = KernelRows(as_matrix(X), spec, budget_bytes=1e6)
     rows.rows(np.arange(2))
@@ -118,7 +118,7 @@ def _kernel_rows(X: Any) -> None:
 
 
 def _hard_dual() -> None:
-    """Where steps of two coordinates would not end."""
+    """Solve a problem on which steps of two coordinates would not end."""
     side, two = np.ones(2), np.eye(2)
     _newton_steps(two, -side, side, True, 0.0, np.zeros(2), np.array([1.0, -1.0]))
 

@@ -52,20 +52,22 @@ def convert(
     dtype = "float32" if float32 else "float64"
     try:
         with Progress(words.reading_line, not (quiet or as_json)) as shown:
-            found = run(text_file, binary_dir, features, dtype, resume=not fresh, progress=shown)
+            conversion = run(
+                text_file, binary_dir, features, dtype, resume=not fresh, progress=shown
+            )
     except KeyboardInterrupt:
         if not unfinished(binary_dir):
             raise
-        if sys.stderr.isatty():  # the terminal has written ^C
+        if sys.stderr.isatty():  # the terminal has printed ^C
             click.echo(err=True)
         raise InterruptedRun from None
     facts = {
-        "n_samples": found.n_rows,
-        "n_features": found.n_cols,
-        "n_cells": found.n_cells,
-        "bytes": found.nbytes,
+        "n_samples": conversion.n_rows,
+        "n_features": conversion.n_cols,
+        "n_cells": conversion.n_cells,
+        "bytes": conversion.nbytes,
         "seconds": round(time.perf_counter() - start, 6),
-        "resumed": found.resumed,
+        "resumed": conversion.resumed,
     }
     if as_json:
         outputs.print_json(facts)
@@ -74,7 +76,7 @@ def convert(
 
 
 class InterruptedRun(click.ClickException):
-    """Ctrl-C or another signal, with a journal to go on from."""
+    """Raised at Ctrl-C or another signal if the journal allows to resume the conversion."""
 
     def __init__(self) -> None:
         self.exit_code = exit_status()  # type: ignore[misc]

@@ -1,4 +1,4 @@
-"""What `train` and `path` share: their request, the data, the clock; and how training ends."""
+"""The common parts of `train` and `path`: options, data, clock, and the end of training."""
 
 import contextlib
 import os
@@ -24,7 +24,7 @@ NOT_CERTIFIED = 3  # exit status
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """The values of a command's options and arguments."""
 
     data: list[str]
     settings: dict[str, Any]
@@ -38,7 +38,7 @@ class Request:
 
     @classmethod
     def of(cls, data: list[str], given: dict[str, Any]) -> "Request":
-        """From the values of a command's options."""
+        """Make a request from the values of a command's options."""
         files = {name: given.get(name) for name in ("plot", "html", "trace")}
         pages = {name: file for name, file in files.items() if file is not None}
         same = ("features", "float32", "stream", "strict", "quiet", "as_json")
@@ -47,12 +47,12 @@ class Request:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing but results and errors is shown."""
+        """True if nothing but results and errors is printed."""
         return self.quiet or self.as_json
 
 
 class Clock:
-    """Seconds of the phases of a command."""
+    """Measures the seconds of the phases of a command."""
 
     def __init__(self) -> None:
         self._began = self._last = time.perf_counter()
@@ -64,90 +64,93 @@ class Clock:
         self._phases[phase], self._last = now - self._last, now
 
     def seconds(self) -> dict[str, float]:
-        """Of every phase, and in total."""
+        """Return the seconds of every phase, and in total."""
         return {**self._phases, "total": time.perf_counter() - self._began}
 
 
-def read(asked: Request, features: int | None, in_memory: list[str]) -> tuple[Any, Any]:
-    """Rows and labels of the first file, with a hint where they are badly scaled; an on-disk
-    matrix without labels where rows stay on disk. `in_memory` are options that then are refused."""
+def read(request: Request, features: int | None, in_memory: list[str]) -> tuple[Any, Any]:
+    """Read rows and labels of the first file, and print a hint if features are badly scaled.
+
+    If rows stay on disk, return the on-disk matrix, and None for the labels; the options in
+    `in_memory` are then an error.
+    """
     from ..files.text import display_name
     from ..files.training import read_training
     from ..machine.estimate import MANY, estimate_training
     from ..machine.facts import uneven_features
 
-    kernel = asked.settings["kernel"]
-    said = f"reading {os.path.basename(display_name(asked.data[0]))}"
-    with Progress(None, not asked.silent), doing(said):
-        X, y = read_training(asked.data[0], kernel, features, asked.float32, asked.stream)
+    kernel = request.settings["kernel"]
+    text = f"reading {os.path.basename(display_name(request.data[0]))}"
+    with Progress(None, not request.silent), doing(text):
+        X, y = read_training(request.data[0], kernel, features, request.float32, request.stream)
     if y is None and in_memory:
         refuse_rows_elsewhere(in_memory[0])
-    if not asked.silent and y is not None:
-        found = estimate_training(X, y, kernel, asked.settings["multiclass"])
-        outputs.print_notes([words.many_problems(found)] if found.problems >= MANY else [])
-    if not asked.silent and y is not None and kernel != "precomputed":
+    if not request.silent and y is not None:
+        estimated = estimate_training(X, y, kernel, request.settings["multiclass"])
+        outputs.print_notes([words.many_problems(estimated)] if estimated.problems >= MANY else [])
+    if not request.silent and y is not None and kernel != "precomputed":
         uneven = uneven_features(X)
         outputs.print_notes([words.scaling_hint(*uneven)] if uneven else [])
     return X, y
 
 
 def refuse_rows_elsewhere(option: str) -> NoReturn:
-    """Refuse an option that looks at rows."""
+    """Raise an error for an option that needs rows in memory."""
     raise click.UsageError(f"--{option} needs rows in memory, these stay where they are")
 
 
-def check_files(asked: Request, target: str, warm_start: str | None = None) -> None:
-    """Refuse, before data are read, files that could not be written or used."""
-    inputs = [*asked.data, *filter(None, [warm_start])]
-    outputs.require_another_file("MODEL_FILE", target, asked.data)
-    outputs.check({"MODEL_FILE": target}, asked.pages, inputs, asked.as_json)
-    checkpoints.require_usable(asked.settings, inputs, [target, *asked.pages.values()])
+def check_files(request: Request, target: str, warm_start: str | None = None) -> None:
+    """Raise an error, before data are read, if a file could not be written or used."""
+    inputs = [*request.data, *filter(None, [warm_start])]
+    outputs.require_another_file("MODEL_FILE", target, request.data)
+    outputs.check({"MODEL_FILE": target}, request.pages, inputs, request.as_json)
+    checkpoints.require_usable(request.settings, inputs, [target, *request.pages.values()])
 
 
-def finish(asked: Request, target: str, machine: Any, clock: Clock, X: Any, y: Any) -> None:
-    """Write the model and what was asked for beside it, and say how training went."""
+def finish(request: Request, target: str, machine: Any, clock: Clock, X: Any, y: Any) -> None:
+    """Write the model and the requested pages, and print how training went."""
     from ..machine import facts as report
 
-    settings, checkpoint = asked.settings, asked.settings["checkpoint"]
-    with deferred():  # hours of training are not lost by a signal in the last second
+    settings, checkpoint = request.settings, request.settings["checkpoint"]
+    with deferred():  # a signal in the last second must not lose hours of training
         outputs.save(machine, target)
     clock.stop("write")
     facts = report.training(machine, settings["solver"], clock.seconds())
     cut_short, outcomes = facts["status"] in CUT_SHORT, outcomes_of(machine.problems)
     if checkpoint and not cut_short:
         checkpoints.remove(checkpoint)
-    if asked.as_json:
+    if request.as_json:
         outputs.print_json(facts)
-    elif not asked.quiet:
-        to_stderr = any(map(outputs.is_stdout, [target, *asked.pages.values()]))
+    elif not request.quiet:
+        to_stderr = any(map(outputs.is_stdout, [target, *request.pages.values()]))
         for line in words.training_lines(facts):
             click.echo(line, err=to_stderr)
-    tell_uncertified(asked, outcomes)
-    if checkpoint and cut_short and not asked.silent:
+    tell_uncertified(request, outcomes)
+    if checkpoint and cut_short and not request.silent:
         outputs.print_notes([checkpoints.how_to_go_on(checkpoint, facts["status"])])
-    if asked.pages:
-        outputs.write(asked.pages, machine, X, y, facts, asked.data[0])
-    exit_unless_certified(asked, outcomes)
+    if request.pages:
+        outputs.write(request.pages, machine, X, y, facts, request.data[0])
+    exit_unless_certified(request, outcomes)
 
 
-def tell_uncertified(asked: Request, outcomes: Sequence[Outcome]) -> None:
-    """Say in one line, also if quiet, that the tolerance was not certified."""
-    outputs.print_notes(words.uncertified_lines(outcomes, asked.settings["tol"]))
+def tell_uncertified(request: Request, outcomes: Sequence[Outcome]) -> None:
+    """Print in one line, also with --quiet, that the tolerance was not certified."""
+    outputs.print_notes(words.uncertified_lines(outcomes, request.settings["tol"]))
 
 
-def exit_unless_certified(asked: Request, outcomes: Sequence[Outcome]) -> None:
-    """End with the exit status that tells of an interrupt or, if asked to be strict, of a tolerance
-    that was not certified."""
+def exit_unless_certified(request: Request, outcomes: Sequence[Outcome]) -> None:
+    """End with an exit status after an interrupt or, with --strict, if the tolerance was not
+    certified."""
     statuses = {outcome.status for outcome in outcomes}
     if "interrupted" in statuses:
         sys.exit(exit_status())
-    if asked.strict and statuses != {"converged"}:
+    if request.strict and statuses != {"converged"}:
         sys.exit(NOT_CERTIFIED)
 
 
 @contextlib.contextmanager
 def said_at_the_end() -> Iterator[None]:
-    """A fit whose warning of what is not certified is left to `tell_uncertified`."""
+    """Suppress the warning that a result is not certified; `tell_uncertified` prints it later."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NotCertifiedWarning)
         yield

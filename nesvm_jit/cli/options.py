@@ -1,4 +1,4 @@
-"""Options that several commands share. Those of settings are made from the table of settings."""
+"""Options that several commands share. Options of settings are made from the table of settings."""
 
 from collections.abc import Callable
 from dataclasses import fields
@@ -15,7 +15,7 @@ Option = Callable[[Any], Any]
 
 
 class KernelName(click.Choice):
-    """A kernel by its name or by LIBSVM's number."""
+    """A kernel, given by its name or by LIBSVM's number."""
 
     name = "kernel"
 
@@ -36,7 +36,7 @@ class Gamma(click.ParamType):
 
 
 def several(*options: Option) -> Option:
-    """Decorators as one, shown in the order given."""
+    """Combine decorators into one; help lists their options in the order given."""
 
     def decorate(function: Any) -> Any:
         for option in reversed(options):
@@ -47,8 +47,8 @@ def several(*options: Option) -> Option:
 
 
 def setting(name: str, *flags: str, more: str = "", **changes: Any) -> Option:
-    """The option of a setting, by its own name unless a long flag is given. `more` is said after
-    the sentence of the table."""
+    """Make the option of a setting, with the setting's name unless a long flag is given. `more` is
+    added to the help text of the table."""
     row = TABLE[name]
     how = {
         "help": row.metadata["help"] + more,
@@ -61,7 +61,7 @@ def setting(name: str, *flags: str, more: str = "", **changes: Any) -> Option:
 
 
 def _type_of(kind: Any, default: Any) -> dict[str, Any]:
-    """What Click needs to know of a kind of values; finer checks are those of `Settings`."""
+    """Return Click's arguments for a kind of values; `Settings` checks them further."""
     if isinstance(kind, OneOf):
         return {"type": click.Choice(kind.names)}
     if isinstance(kind, Positive):
@@ -94,7 +94,7 @@ stream = click.option(
     "memory.",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
-# Of commands that fit: `-q` does not hide that nothing is proven.
+# For commands that fit: with `-q`, results that are not certified are still reported.
 quiet_fit = click.option(
     "-q",
     "--quiet",
@@ -226,18 +226,18 @@ trace = click.option("--trace", metavar="FILE", help="Write every iteration as a
 
 
 def fit_keywords(given: dict[str, Any]) -> dict[str, Any]:
-    """Keywords of `nesvm_jit.train` and `path`, from whichever of their options were given."""
-    found = {name: given[name] for name in (*TABLE, "multiclass") if name in given}
+    """Make the keywords of `nesvm_jit.train` or `path` from the options that were given."""
+    keywords = {name: given[name] for name in (*TABLE, "multiclass") if name in given}
     if given["liblinear_bias"] is not None:
-        _require_agreement(given["liblinear_bias"], found["bias"])
-        found["bias"] = given["liblinear_bias"] >= 0
+        _require_agreement(given["liblinear_bias"], keywords["bias"])
+        keywords["bias"] = given["liblinear_bias"] >= 0
     if "probability" in given:
-        found["probability"] = bool(given["probability"])
-    return {**found, "class_weight": dict(given["weights"]) or None}
+        keywords["probability"] = bool(given["probability"])
+    return {**keywords, "class_weight": dict(given["weights"]) or None}
 
 
 def _require_agreement(letter: float, bias: bool) -> None:
-    """Refuse a -B that says the opposite of --bias or --no-bias beside it."""
+    """Raise an error if -B contradicts --bias or --no-bias."""
     context = click.get_current_context(silent=True)
     source = context and context.get_parameter_source("bias")
     if source is click.core.ParameterSource.COMMANDLINE and bias != (letter >= 0):

@@ -1,5 +1,5 @@
-"""What commands write: files, looked at before the work begins and written when it is done, and
-lines of text or JSON."""
+"""The output of commands: lines of text or JSON, and files, which are checked before the work
+begins and written when it is done."""
 
 import json
 import math
@@ -15,12 +15,12 @@ from ..errors import NesvmError
 
 
 def is_stdout(path: str) -> bool:
-    """Whether a result goes to standard output, where nothing else may be then."""
+    """Return True if a result goes to standard output; nothing else may then be printed there."""
     return path in ("-", "/dev/stdout")
 
 
 def print_json(facts: dict[str, Any]) -> None:
-    """Print one line of JSON; what is no number (an infinite gap) is null."""
+    """Print one line of JSON; numbers that are not finite, such as an infinite gap, are null."""
 
     def plain(value: Any) -> Any:
         if isinstance(value, dict):
@@ -41,7 +41,7 @@ def print_notes(lines: Iterable[str]) -> None:
 
 
 def require_another_file(name: str, path: str, inputs: Iterable[str]) -> None:
-    """Refuse to write over a file that is read."""
+    """Raise an error if a file to write is one that is read."""
     for given in inputs:
         if os.path.isfile(path) and os.path.exists(given) and os.path.samefile(path, given):
             raise click.UsageError(f"{name} must be another file than the one that is read")
@@ -50,9 +50,10 @@ def require_another_file(name: str, path: str, inputs: Iterable[str]) -> None:
 def check(
     results: dict[str, str], pages: dict[str, str], inputs: Iterable[str], as_json: bool
 ) -> None:
-    """Refuse, before the work begins, files that could not be written after it.
+    """Raise an error, before the work begins, if a file could not be written after it.
 
-    `results` and `pages` are names and files; the names of pages are options: plot, html, trace.
+    `results` and `pages` map names to files; the names of pages are the options plot, html and
+    trace.
     """
     if "plot" in pages or "html" in pages:
         from ..pages.plots import format_of, require_matplotlib
@@ -79,7 +80,7 @@ def check(
 def write(
     pages: dict[str, str], machine: Any, X: Any, y: Any, facts: dict[str, Any], training_file: str
 ) -> None:
-    """Write what was asked for of plot, html and trace of a machine that kept its solutions."""
+    """Write plot, html and trace if requested; the machine must have kept its solutions."""
     if "trace" in pages:
         from ..pages.trace import write_trace
 
@@ -94,7 +95,7 @@ def write(
 
 
 def draw(document: dict[str, Any], pages: dict[str, str]) -> None:
-    """Write a document as plot and as page, where asked for."""
+    """Write a document as plot and as page, if requested."""
     if "plot" in pages:
         from ..pages.plots import plot
 
@@ -106,7 +107,7 @@ def draw(document: dict[str, Any], pages: dict[str, str]) -> None:
 
 
 def require_writable(target: str) -> None:
-    """Say now, not after hours of training, that a file cannot be written."""
+    """Raise NesvmError before training if a file cannot be written after it."""
     if is_stdout(target):
         return
     from ..files.text import display_name
@@ -117,7 +118,7 @@ def require_writable(target: str) -> None:
 
 
 def _obstacle(target: str) -> str:
-    """Why a file cannot be written; nothing if it can."""
+    """Return the reason why a file cannot be written, or an empty text."""
     folder = os.path.dirname(target)
     try:
         exists = stat.S_IFMT(os.stat(target).st_mode)
@@ -132,12 +133,12 @@ def _obstacle(target: str) -> str:
     if exists and not os.access(target, os.W_OK):
         return "permission denied"
     if exists in (0, stat.S_IFREG) and not os.access(folder, os.W_OK):
-        return "permission denied in its folder"  # it is written beside the old one, then renamed
+        return "permission denied in its folder"  # where a temporary file is written first
     return ""
 
 
 def save(machine: Any, target: str) -> None:
-    """Write the model; where that fails, save it elsewhere rather than lose it."""
+    """Write the model; if that fails, write it to another place."""
     try:
         machine.save(target)
     except NesvmError as e:
@@ -145,7 +146,8 @@ def save(machine: Any, target: str) -> None:
 
 
 def _rescue(machine: Any) -> str:
-    """Where the model is now, as the end of a sentence; nothing if it is lost."""
+    """Write the model to another place and return where, as the end of a sentence; return an empty
+    text if that fails."""
     import shutil
     import tempfile
 

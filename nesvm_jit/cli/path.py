@@ -108,17 +108,17 @@ def path(training_file: str, output: str | None, test_file: str | None, **given:
     """
     from ..selection.path import path as search
 
-    asked = Request.of([training_file], given)
-    _check_files(asked, output, test_file)
+    request = Request.of([training_file], given)
+    _check_files(request, output, test_file)
     clock = Clock()
-    X, y = fitting.read(asked, asked.features, list(asked.pages))
-    test = _read_test(test_file, asked.settings["kernel"], X) if test_file else None
+    X, y = fitting.read(request, request.features, list(request.pages))
+    test = _read_test(test_file, request.settings["kernel"], X) if test_file else None
     clock.stop("read")
     state = _state_file(training_file, output)
     grid = (given[name] for name in ("costs", "gammas", "folds", "repeats"))
     try:
         with (
-            Progress(words.path_line, not asked.silent, ENDING) as callback,
+            Progress(words.path_line, not request.silent, ENDING) as callback,
             fitting.said_at_the_end(),
         ):
             result = search(
@@ -127,12 +127,12 @@ def path(training_file: str, output: str | None, test_file: str | None, **given:
                 *grid,
                 scoring=given["scoring"],
                 rule=given["rule"].replace("-", "_"),
-                refit=bool(output or test_file or asked.pages),
-                keep_solutions=bool(asked.pages),
+                refit=bool(output or test_file or request.pages),
+                keep_solutions=bool(request.pages),
                 test=test,
                 state=state,
                 callback=callback,
-                **asked.settings,
+                **request.settings,
             )
     except KeyboardInterrupt:
         outputs.print_notes([_interrupted(state)])
@@ -142,25 +142,25 @@ def path(training_file: str, output: str | None, test_file: str | None, **given:
             outputs.save(result.machine, output)
     result.seconds |= clock.seconds()
     outcomes = result.outcomes()
-    _print(asked, result, state, output)
-    fitting.tell_uncertified(asked, outcomes)
-    if asked.pages:
-        outputs.draw(_document(result, X, y, test, training_file), asked.pages)
-    fitting.exit_unless_certified(asked, outcomes)
+    _print(request, result, state, output)
+    fitting.tell_uncertified(request, outcomes)
+    if request.pages:
+        outputs.draw(_document(result, X, y, test, training_file), request.pages)
+    fitting.exit_unless_certified(request, outcomes)
 
 
-def _check_files(asked: Request, output: str | None, test_file: str | None) -> None:
-    """Refuse, before data are read, files that could not be read or written."""
-    inputs = [*asked.data, *filter(None, [test_file])]
+def _check_files(request: Request, output: str | None, test_file: str | None) -> None:
+    """Raise an error, before data are read, if a file could not be read or written."""
+    inputs = [*request.data, *filter(None, [test_file])]
     if inputs.count("-") > 1:
         raise click.UsageError("TRAINING_FILE and --test cannot both be standard input")
     if output:
         outputs.require_another_file("MODEL", output, inputs)
-    outputs.check({"MODEL": output} if output else {}, asked.pages, inputs, asked.as_json)
+    outputs.check({"MODEL": output} if output else {}, request.pages, inputs, request.as_json)
 
 
 def _read_test(test_file: str, kernel: str, X: Any) -> tuple[Any, Any]:
-    """Rows and labels of a test file, with the columns that the machine will have."""
+    """Read rows and labels of a test file, with the columns that the machine will have."""
     from ..files.libsvm.reader import read_libsvm
     from ..files.ondisk.matrix import is_matrix
     from ..files.training import read_training
@@ -176,7 +176,8 @@ def _read_test(test_file: str, kernel: str, X: Any) -> tuple[Any, Any]:
 
 
 def _state_file(training_file: str, output: str | None) -> str | None:
-    """Where finished columns are kept: beside the model, or named after the data in this folder."""
+    """Return the name of the file of finished columns: beside the model, or in this folder with the
+    name of the data."""
     if output and not outputs.is_stdout(output):
         return output + ".path.json"
     if training_file == "-" or not os.access(".", os.W_OK):
@@ -189,19 +190,21 @@ def _interrupted(state: str | None) -> str:
     return "interrupted" + (f"; the same command goes on from what {state} keeps" if kept else "")
 
 
-def _print(asked: Request, result: Any, state: str | None, output: str | None) -> None:
-    """Print the result as JSON, or as lines that leave standard output to files sent there."""
-    if asked.as_json:
+def _print(request: Request, result: Any, state: str | None, output: str | None) -> None:
+    """Print the result as JSON, or as lines; if a file goes to standard output, print them on
+    standard error."""
+    if request.as_json:
         outputs.print_json(result.facts())
-    elif not asked.quiet:
-        to_stderr = any(map(outputs.is_stdout, filter(None, [output, *asked.pages.values()])))
+    elif not request.quiet:
+        to_stderr = any(map(outputs.is_stdout, filter(None, [output, *request.pages.values()])))
         for line in words.path_lines(result):
             click.echo(line, err=to_stderr)
         outputs.print_notes(words.state_lines(result, state))
 
 
 def _document(result: Any, X: Any, y: Any, test: Any, training_file: str) -> dict[str, Any]:
-    """The path, the machine trained with what was chosen, and how it does on the test file."""
+    """Return the document of the path, of the machine trained with its choice, and of its scores on
+    the test file."""
     from ..files.text import display_name
     from ..pages.fitted import confusion_chart
     from ..pages.paths import path_document
@@ -211,6 +214,8 @@ def _document(result: Any, X: Any, y: Any, test: Any, training_file: str) -> dic
     training = training_document(result.machine, X, y, result.refit, title)
     confusion = None
     if test is not None:
-        said = result.machine.predict(test[0])
-        confusion = confusion_chart(result.machine.classes, test[1], said, "rows of the test file")
+        predicted = result.machine.predict(test[0])
+        confusion = confusion_chart(
+            result.machine.classes, test[1], predicted, "rows of the test file"
+        )
     return path_document(result.facts(), title, training, confusion)

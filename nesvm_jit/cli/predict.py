@@ -74,8 +74,8 @@ def predict(
     proven = {}
     with Progress(None, wanted=False) as block_done:
         if certified:
-            found = predict_certified(test_file, model_file, output_file, block_done)
-            n, correct, proven["certified"] = found
+            counts = predict_certified(test_file, model_file, output_file, block_done)
+            n, correct, proven["certified"] = counts
         else:
             n, correct = predict_file(test_file, model_file, output_file, what, block_done)
     facts = {

@@ -1,5 +1,5 @@
-"""Progress on a terminal, one line that is written over and nothing in a pipe; and what a signal to
-end means for what runs."""
+"""Show progress as one line of a terminal that is overwritten (nothing in a pipe), and handle
+signals that ask the work to end."""
 
 import contextlib
 import os
@@ -13,24 +13,24 @@ from .. import activity
 from ..signals import watched
 from .words import going_on
 
-EVERY = 0.1  # seconds between two refreshes
-LATER = 0.5  # seconds before the first: most fits are over by then
-TICK = 0.5  # seconds after which a line is shown again, with the time of now
-WAITING = 2.0  # seconds without a row, after which a fit says why
+EVERY = 0.1  # seconds between two lines, at least
+LATER = 0.5  # seconds before the first line; most fits take less
+TICK = 0.5  # seconds after which a line is shown again with the present time
+WAITING = 2.0  # seconds without a row after which a fit shows PREPARING
 PREPARING = "preparing; the first run of its kind compiles, later ones do not"
 ENDING = "ending with the best model found; Ctrl-C again to give it up"
 
 Row = dict[str, Any]
-Line = Callable[[Row, Row, float], str]  # what to show of a row, the first row, and the seconds
+Line = Callable[[Row, Row, float], str]  # makes a line of a row, the first row and the seconds
 
 
 class Progress:
-    """A callback that shows a line; used as a context, it leaves a clean terminal behind.
+    """A callback that shows a line. Used as a context, it clears the line at the end.
 
-    Inside the context Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt, and again at the next
-    call, since an exception inside the compiler's own callbacks is lost. With `ending`, for fits,
-    the first of them shows that text and asks the fit to end with the best it has. The second
-    ends the program.
+    Inside the context, Ctrl-C, SIGTERM and SIGHUP raise KeyboardInterrupt at once, and again at
+    the next call, since an exception inside the compiler's callbacks is lost. Fits give an
+    `ending` text: the first signal then shows this text and asks the fit to end with its best
+    result. The second signal ends the program.
     """
 
     def __init__(self, line: Line | None, wanted: bool, ending: str | None = None) -> None:
@@ -40,11 +40,11 @@ class Progress:
         self._started = time.perf_counter()
         self._next = self._started + LATER
         self._first: Row | None = None
-        self._row: Row | None = None  # the latest, and what its clock has counted from
+        self._row: Row | None = None  # the latest row, whose clock began at `_since`
         self._since = self._started
         self._width = 0
         self._lock = threading.RLock()
-        self._asked = False
+        self._signalled = False
         self._watching = watched(self._interrupt, self._shown)
         self._over = threading.Event()
         self._ticker = threading.Thread(target=self._tick_on, daemon=True)
@@ -64,8 +64,8 @@ class Progress:
             self._shown = False
 
     def __call__(self, row: Row) -> bool:
-        """Show a row; true when Ctrl-C asks the fit to end."""
-        if self._asked and not self._ending:
+        """Show a row; return True if a signal asks the fit to end."""
+        if self._signalled and not self._ending:
             raise KeyboardInterrupt
         if self._first is None:
             self._first = row
@@ -75,16 +75,16 @@ class Progress:
         self._row, self._since = row, now - row["elapsed"] if "elapsed" in row else self._started
         if now >= self._next:
             self._refresh(now)
-        return self._asked
+        return self._signalled
 
     def _refresh(self, now: float) -> None:
-        text = "" if not self._shown or self._asked else self._text(now)
+        text = "" if not self._shown or self._signalled else self._text(now)
         if text:
             self._next = now + EVERY
             self._show(text)
 
     def _text(self, now: float) -> str:
-        """What is done now: that which takes long and counts no rounds, or the latest row."""
+        """Return the line for the present activity, or for the latest row if there is none."""
         doing = activity.current()
         if doing:
             return f"{doing}  {now - self._since:.1f} s"
@@ -99,13 +99,13 @@ class Progress:
             self._tick()
 
     def _tick(self) -> None:
-        """Show what has not been shown anew for a while."""
+        """Show the line again if it is older than TICK."""
         now = time.perf_counter()
         if now >= self._next + TICK - EVERY:
             self._refresh(now)
 
     def _say(self, line: str) -> None:
-        """A line that stays."""
+        """Print a line that is not overwritten."""
         with self._lock, contextlib.suppress(OSError):
             wiped = "\r" + " " * self._width + "\r" if self._width else ""
             print(f"{wiped}nesvm-jit: {line}", file=sys.stderr, flush=True)
@@ -123,14 +123,14 @@ class Progress:
     def _print(self, line: str) -> None:
         try:
             print("\r" + line, end="", file=sys.stderr, flush=True)
-        except OSError:  # the terminal is gone, what runs goes on
+        except OSError:  # the terminal is closed; the work continues
             self._shown = False
 
     def _interrupt(self) -> None:
-        self._asked = True
+        self._signalled = True
         if not self._ending:
             raise KeyboardInterrupt
-        with contextlib.suppress(RuntimeError):  # the signal came in the middle of a line
+        with contextlib.suppress(RuntimeError):  # a line was being printed when the signal arrived
             self._show(self._ending)
 
 

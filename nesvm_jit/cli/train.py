@@ -73,42 +73,42 @@ def train(training_file: str, model_file: str | None, more: tuple[str, ...], **g
     """
     dask, folds, warm_start = given["dask"], given["folds"], given["warm_start"]
     if dask:
-        asked = Request.of([training_file, *filter(None, [model_file]), *more], given)
+        request = Request.of([training_file, *filter(None, [model_file]), *more], given)
         target = _model_name(training_file, given["output"])
-        local = {"--folds": folds, "--warm-start": warm_start, "--stream": asked.stream}
-        return train_on_cluster(asked, target, dask, given["workers"], local)
+        local = {"--folds": folds, "--warm-start": warm_start, "--stream": request.stream}
+        return train_on_cluster(request, target, dask, given["workers"], local)
     if given["output"] and model_file:
         raise click.UsageError("the model file is given twice, by MODEL_FILE and --output")
     if more:
         raise click.UsageError(f"Got unexpected extra argument ({more[0]})")
     if given["workers"]:
         raise click.UsageError("--workers is for --dask local")
-    asked = Request.of([training_file], given)
+    request = Request.of([training_file], given)
     if folds:
-        return cross_validate_here(asked, folds, warm_start)
-    train_here(asked, _model_name(training_file, model_file or given["output"]), warm_start)
+        return cross_validate_here(request, folds, warm_start)
+    train_here(request, _model_name(training_file, model_file or given["output"]), warm_start)
 
 
-def train_here(asked: Request, target: str, warm_start: str | None) -> None:
+def train_here(request: Request, target: str, warm_start: str | None) -> None:
     """Train on this computer and write the model."""
     from ..machine.machine import load_model
     from ..machine.train import train
 
     warm = load_model(warm_start) if warm_start else None
-    features = warm.n_features if warm and asked.features is None else asked.features
-    fitting.check_files(asked, target, warm_start)
+    features = warm.n_features if warm and request.features is None else request.features
+    fitting.check_files(request, target, warm_start)
     clock = Clock()
-    X, y = fitting.read(asked, features, list(asked.pages))
+    X, y = fitting.read(request, features, list(request.pages))
     clock.stop("read")
-    line, kept = partial(words.fit_line, tol=asked.settings["tol"]), bool(asked.pages)
+    line, kept = partial(words.fit_line, tol=request.settings["tol"]), bool(request.pages)
     with (
-        Progress(line, not asked.silent, ENDING) as callback,
-        checkpoints.announced(asked.settings["checkpoint"]),
+        Progress(line, not request.silent, ENDING) as callback,
+        checkpoints.announced(request.settings["checkpoint"]),
         fitting.said_at_the_end(),
     ):
-        machine = train(X, y, callback=callback, warm=warm, keep_solutions=kept, **asked.settings)
+        machine = train(X, y, callback=callback, warm=warm, keep_solutions=kept, **request.settings)
     clock.stop("solve")
-    fitting.finish(asked, target, machine, clock, X, y)
+    fitting.finish(request, target, machine, clock, X, y)
 
 
 def _model_name(training_file: str, model_file: str | None) -> str:

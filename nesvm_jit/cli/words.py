@@ -1,4 +1,4 @@
-"""What commands say to people: lines made of facts, without any mathematics."""
+"""The texts of commands: lines made of facts."""
 
 import json
 import math
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Facts = dict[str, Any]
 
-# What the command line calls the settings.
+# The names of settings on the command line.
 OPTION_NAMES = {name: f"--{name.replace('_', '-')}" for name in NAMES} | {"C": "--cost"}
 
 WIDTH = 79  # columns of a line of progress, at most
@@ -22,23 +22,23 @@ WIDTH = 79  # columns of a line of progress, at most
 
 
 def scaling_hint(least: float, largest: float) -> str:
-    """What to do about features that are badly scaled."""
+    """Return the hint about features that are badly scaled."""
     return (
         f"hint: features reach from {least:.3g} to {largest:.3g}; scaled to [0, 1] or [-1, 1] "
         "they usually train faster and predict better"
     )
 
 
-def many_problems(found: Any) -> str:
-    """What a machine of many classes takes."""
+def many_problems(work: Any) -> str:
+    """Describe the memory and time that a machine of many classes takes."""
     return (
-        f"{found.problems} sub-problems: {found.bytes / 2**30:.1f} GB of memory, and at least "
-        f"{duration(found.seconds)}"
+        f"{work.problems} sub-problems: {work.bytes / 2**30:.1f} GB of memory, and at least "
+        f"{duration(work.seconds)}"
     )
 
 
 def duration(seconds: float) -> str:
-    """Seconds, minutes, hours or days."""
+    """Format a time in seconds, minutes, hours or days."""
     for unit, name in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if seconds >= 2.0 * unit:
             return f"{seconds / unit:.0f} {name}"
@@ -46,17 +46,17 @@ def duration(seconds: float) -> str:
 
 
 def fit_line(row: Facts, first: Facts, seconds: float, *, tol: float) -> str:
-    """Progress of a fit: P and the gap of the problem itself, or what prepares it on a part of its
-    rows; the distance to the tolerance if there is room for it."""
+    """Return the progress line of a fit: objective, gap and, if there is space for it, the
+    distance to the tolerance; during a warm-up on a part of the rows, its rounds."""
     several = row.get("problems", 1) > 1
     which = f"problem {row['problem'] + 1}/{row['problems']}  " if several else ""
     if "warm_up" in row:
         return f"{which}{_warm_up(row)}  round {row['round']}  {seconds:.1f} s"
     line = f"{which}round {row['round']}  objective {row['objective']:.6g}  gap {row['gap']:.2e}"
     known = tol > 0 and math.isfinite(row["gap"])
-    away = f" ({row['gap'] / tol:.3g} x tolerance)" if known else ""
+    distance = f" ({row['gap'] / tol:.3g} x tolerance)" if known else ""
     time = f"  {seconds:.1f} s"
-    return f"{line}{away}{time}" if len(line + away + time) <= WIDTH else f"{line}{time}"
+    return f"{line}{distance}{time}" if len(line + distance + time) <= WIDTH else f"{line}{time}"
 
 
 def _warm_up(row: Facts) -> str:
@@ -64,19 +64,19 @@ def _warm_up(row: Facts) -> str:
 
 
 def _spaced(count: int) -> str:
-    """A whole number, its digits in groups of three."""
+    """Format a whole number with its digits in groups of three."""
     return f"{count:,}".replace(",", " ")
 
 
 def going_on(resumed: Facts) -> str:
-    """What a run that is resumed goes on from."""
+    """Describe the state from which a run is resumed."""
     line = f"going on after {resumed['seconds']:.1f} s"
     done, begun = resumed["done"], resumed["begun"]
     return f"{line}, {done} problems solved, {begun} begun" if done else line
 
 
 def path_line(row: Facts, first: Facts, seconds: float) -> str:
-    """Progress of a path: the sub-problems solved, then the machine trained on all rows."""
+    """Return the progress line of a path: sub-problems solved, then the training on all rows."""
     if "done" not in row:
         what = _warm_up(row) if "warm_up" in row else f"gap {row['gap']:.2e}"
         return f"training on all rows  {what}  {seconds:.1f} s"
@@ -89,7 +89,8 @@ def path_line(row: Facts, first: Facts, seconds: float) -> str:
 
 
 def reading_line(row: Facts, first: Facts, seconds: float) -> str:
-    """Progress of a conversion. What an interrupted run had read is no speed of this one."""
+    """Return the progress line of a conversion; its speed does not count what an interrupted run
+    had read."""
     speed = (row["text_bytes"] - first["text_bytes"]) / 1e6 / seconds
     return (
         f"{row['rows']} rows  {row['text_bytes'] / 1e6:.0f} MB of text  "
@@ -101,7 +102,7 @@ def reading_line(row: Facts, first: Facts, seconds: float) -> str:
 
 
 def training_lines(facts: Facts) -> Iterator[str]:
-    """The lines LIBLINEAR and LIBSVM end with, and the certificate."""
+    """Yield the last lines of training in LIBLINEAR's and LIBSVM's form, and the certificate."""
     for p in facts.get("problems", []):
         yield (
             f"{_sides(p)}: #iter = {p['iterations']}, objective = {p['objective']:.6f}, "
@@ -119,25 +120,25 @@ def training_lines(facts: Facts) -> Iterator[str]:
 
 
 def uncertified_lines(outcomes: Sequence[Outcome], tol: float) -> Iterator[str]:
-    """A line if fits did not reach their tolerance."""
-    said = describe_uncertified(outcomes, tol, OPTION_NAMES)
-    if said:
-        yield f"warning: {said}"
+    """Yield a line if fits did not reach their tolerance."""
+    text = describe_uncertified(outcomes, tol, OPTION_NAMES)
+    if text:
+        yield f"warning: {text}"
 
 
 def how_to_go_on(checkpoint: str, status: str = "interrupted") -> str:
-    """What to do about a run that could go on; `checkpoint` is as messages call it."""
+    """Return the advice on how to continue a run; `checkpoint` is its name in messages."""
     more = "" if status == "interrupted" else " and a higher limit"
     return f"the same command with --resume{more} goes on from {checkpoint}"
 
 
 def cross_validation_line(accuracy: float) -> str:
-    """As LIBLINEAR and LIBSVM say it."""
+    """Return the accuracy of cross-validation in LIBLINEAR's and LIBSVM's words."""
     return f"Cross Validation Accuracy = {100 * accuracy:g}%"
 
 
 def prediction_lines(facts: Facts) -> Iterator[str]:
-    """As LIBSVM says it, and how many labels are proven, if that was asked for."""
+    """Yield the accuracy in LIBSVM's words, and the number of proven labels if it is known."""
     correct, n = facts["correct"], facts["n_samples"]
     yield f"Accuracy = {100 * correct / n:g}% ({correct}/{n}) (classification)"
     if "certified" in facts:
@@ -146,7 +147,7 @@ def prediction_lines(facts: Facts) -> Iterator[str]:
 
 
 def conversion_line(facts: Facts, folder: str) -> str:
-    """What an on-disk matrix holds."""
+    """Describe the on-disk matrix that a conversion has made."""
     return (
         f"{facts['n_samples']} rows, {facts['n_features']} features, {facts['n_cells']} values: "
         f"{facts['bytes'] / 1e6:.1f} MB in {folder}"
@@ -154,13 +155,13 @@ def conversion_line(facts: Facts, folder: str) -> str:
 
 
 def matrix_lines(facts: Facts) -> Iterator[str]:
-    """A line for each fact of an on-disk matrix."""
+    """Yield a line for each fact of an on-disk matrix."""
     for name, value in facts.items():
         yield f"{name:10} {value}"
 
 
 def model_lines(facts: Facts) -> Iterator[str]:
-    """A line for each fact of a model, and its certificate."""
+    """Yield a line for each fact of a model, and its certificate."""
     for name, value in facts.items():
         if value is not None and name not in ("problems", "gap"):
             yield f"{_text(name.replace('_', ' ')):16s} {_text(value)}"
@@ -181,14 +182,14 @@ def _sides(p: Facts) -> str:
 
 
 def _number(value: float) -> str:
-    """Nine digits, or all of a whole number."""
+    """Format a number with nine digits, a whole number with all of them."""
     if not isinstance(value, int) and value == value // 1 and abs(value) < 1e15:
         return str(int(value))
     return str(value) if isinstance(value, int) else f"{value:.9g}"
 
 
 def _text(value: Any) -> str:
-    """A fact in one line; what this program does not write is shown as JSON, and not at length."""
+    """Format a fact in one line; facts of other programs are shown as shortened JSON."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)):
@@ -207,7 +208,7 @@ NAMES = {"csvm": "C-SVM", "lpsvm": "LP-SVM", "lssvm": "LS-SVM"}
 
 
 def certificate_lines(facts: Facts) -> Iterator[str]:
-    """What is proven of a model: its problem, a table of sub-problems, and the sum of it."""
+    """Yield the lines of a certificate: the problem, a table of sub-problems, and their sum."""
     pairs = f", {facts['multiclass']}" if facts["multiclass"] else ""
     yield (
         f"{NAMES[facts['model']]}, {facts['kernel']}, C = {facts['C']:g}, {BIASES[facts['bias']]}"
@@ -230,7 +231,8 @@ def certificate_lines(facts: Facts) -> Iterator[str]:
 
 
 def path_lines(result: "PathResult") -> Iterator[str]:
-    """The table, what was chosen, the machine trained with it, and how it does on a test file."""
+    """Yield the lines of a path: its table, its choice, the machine trained with it, and the scores
+    on a test file."""
     yield from table_lines(result)
     yield from choice_lines(result)
     if result.refit is not None:
@@ -242,8 +244,8 @@ def path_lines(result: "PathResult") -> Iterator[str]:
 
 
 def table_lines(result: "PathResult") -> Iterator[str]:
-    """A line per γ and cost: the mean score and its spread between folds, the seconds of all fits,
-    mean support vectors and weights, the largest gap."""
+    """Yield a line per γ and cost: the mean score and its deviation between folds, the seconds of
+    all fits, the mean numbers of support vectors and weights, and the largest gap."""
     kernel, linear = result.gammas[0] is not None, result.settings.kernel == "linear"
     heads = ["C", *(["gamma"] if kernel else []), result.scoring.replace("_", " "), "time"]
     heads += ["SV", *(["weights"] if linear else []), "gap", ""]
@@ -270,7 +272,7 @@ def _marks(result: "PathResult", C: float, gamma: float | None) -> str:
 
 
 def choice_lines(result: "PathResult") -> Iterator[str]:
-    """What the two rules choose."""
+    """Yield the choices of the two rules."""
     yield f"Best: {_described(result, result.best)}"
     yield f"Within one standard error: {_described(result, result.one_se)}"
 
@@ -282,13 +284,13 @@ def _described(result: "PathResult", choice: "Choice") -> str:
 
 
 def judged_line(facts: Facts) -> str:
-    """The scores on a test file."""
+    """Return the scores on a test file."""
     scores = ", ".join(f"{name.replace('_', ' ')} = {facts[name]:.4f}" for name in SCORES)
     return f"Test: {scores} ({facts['n_samples']} rows)"
 
 
 def state_lines(result: "PathResult", state: str | None) -> Iterator[str]:
-    """What became of the file of finished columns."""
+    """Yield a line if the file of finished columns was used, ignored or kept."""
     if result.resumed:
         yield f"{result.resumed} columns of the table were in {state}"
     if result.ignored:

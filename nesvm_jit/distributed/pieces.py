@@ -115,8 +115,8 @@ def array_pieces(client: Any, X: Any, y: Any) -> list[Piece]:
     rows = [client.compute(block) for block in X.to_delayed().ravel()]
     labels = [client.compute(block) for block in y.to_delayed().ravel()]
     weights = [float(n) for n in X.chunks[0]]
-    found = zip(rows, labels, weights, strict=True)
-    return [Chunk(*piece) for piece in found if piece[2] > 0]
+    chunks = zip(rows, labels, weights, strict=True)
+    return [Chunk(*piece) for piece in chunks if piece[2] > 0]
 
 
 def group(pieces: list[Piece], n_shards: int) -> list[list[Piece]]:

@@ -62,9 +62,9 @@ def solve(
         costs = _costs(C, rows, class_weight)
         with open_checkpoint(checked, partial(rows.checksums, costs)) as checkpoint:
             slot = None if checkpoint is None else checkpoint.slot(0)
-            found = _solve_class(rows, 1.0, costs, checked, slot)
-    warn_uncertified([Outcome(found.status, found.gap)], tol)
-    return found
+            solution = _solve_class(rows, 1.0, costs, checked, slot)
+    warn_uncertified([Outcome(solution.status, solution.gap)], tol)
+    return solution
 
 
 def train(
@@ -113,9 +113,9 @@ def _load(
 ) -> Iterator[RowsOnWorkers]:
     """Let the workers of a client load the rows, yield them, and release them at the end."""
     with (
-        connected(client) as found,
+        connected(client) as dask_client,
         one_blas_thread(),
-        contextlib.closing(RowsOnWorkers(found, data, y, n_features, dtype)) as rows,
+        contextlib.closing(RowsOnWorkers(dask_client, data, y, n_features, dtype)) as rows,
     ):
         yield rows
 

@@ -24,8 +24,8 @@ def convergence(machine: Machine, order: list[int]) -> list[dict[str, Any]]:
     if len(gaps["axes"]) > 1:
         first, second, *others = gaps["axes"]
         title = f"{gaps['title']}, by {'passes' if second['key'] == 'passes' else 'rounds'}"
-        again = {"id": "gap-again", "title": title, "note": "", "table": False}
-        charts.append({**gaps, **again, "axes": [second, *others, first]})
+        bare = {"id": "gap-again", "title": title, "note": "", "table": False}
+        charts.append({**gaps, **bare, "axes": [second, *others, first]})
     return charts
 
 

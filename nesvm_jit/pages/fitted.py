@@ -150,9 +150,9 @@ def confusion_chart(classes: Any, truth: Any, predicted: Any, of: str) -> dict[s
     """
     classes = np.append(classes, np.setdiff1d(truth, classes))
     place = {c: k for k, c in enumerate(classes.tolist())}
-    true, said = ([place[c] for c in np.asarray(v, float).tolist()] for v in (truth, predicted))
+    true, decided = ([place[c] for c in np.asarray(v, float).tolist()] for v in (truth, predicted))
     counts = np.zeros((len(classes), len(classes)), dtype=np.int64)
-    np.add.at(counts, (true, said), 1)
+    np.add.at(counts, (true, decided), 1)
     right, total = int(np.trace(counts)), int(counts.sum())
     note = f"{text(right)} of {text(total)} {of} are right: {share(right, total)}."
     kept = np.argsort(classes, kind="stable")

@@ -80,15 +80,15 @@ def _line(
 ) -> dict[str, Any]:
     """Return the curve of the mean or median over folds of every cell's values against C, with
     standard errors if there are any."""
-    found = [middle(of_folds) for of_folds in values]
+    middles = [middle(of_folds) for of_folds in values]
     line: dict[str, Any] = {
         "name": name,
         "columns": {"C": plain_list(c["C"] for c in cells)},
-        "y": [plain(m) for m, _ in found],
+        "y": [plain(m) for m, _ in middles],
         "dots": True,
     }
-    if any(e is not None for _, e in found):
-        line["errors"] = [plain(e, 3) for _, e in found]
+    if any(e is not None for _, e in middles):
+        line["errors"] = [plain(e, 3) for _, e in middles]
     return line
 
 

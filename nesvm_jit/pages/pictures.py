@@ -28,15 +28,15 @@ def training_document(
     y = np.asarray(y, dtype=np.float64)
     order = largest_first(machine)
     confusion, right = fitted.confusion(machine, X, y)
-    found = [fitted.dual_weights(machine, order), fitted.decision_values(machine, y, order)]
+    charts = [fitted.dual_weights(machine, order), fitted.decision_values(machine, y, order)]
     if machine.record.weights is not None:
-        found.append(fitted.weights(machine, order))
+        charts.append(fitted.weights(machine, order))
     if machine.n_features == 2 and machine.record.kernel != "precomputed":
-        found = [plane(machine, X, y), confusion, *found]
+        charts = [plane(machine, X, y), confusion, *charts]
     else:
-        found.append(confusion)
+        charts.append(confusion)
     if len(order) > 1:
-        found.append(problems(machine, order))
+        charts.append(problems(machine, order))
     return {
         "kind": "train",
         "title": title,
@@ -47,6 +47,6 @@ def training_document(
         "facts": words.training_facts(machine, facts),
         "sections": [
             {"title": "How training went", "charts": convergence(machine, order)},
-            {"title": "What was found", "charts": found},
+            {"title": "What was found", "charts": charts},
         ],
     }

@@ -29,7 +29,7 @@ def inline(svg: bytes, prefix: str, label: str) -> str:
         element.tag = _name(element.tag)
         element.attrib = {_name(key): value for key, value in element.attrib.items()}
     pointed_at = {
-        found for e in elements for key in POINTING for found in REFERENCE.findall(e.get(key, ""))
+        name for e in elements for key in POINTING for name in REFERENCE.findall(e.get(key, ""))
     }
     for element in elements:
         _translate(element, pointed_at, prefix)
@@ -60,9 +60,9 @@ def _translate(element: ElementTree.Element, pointed_at: set[str], prefix: str) 
         if key in POINTING:
             value = REFERENCE.sub(rf"#{prefix}\1", value)
         elif key == "style":
-            value = COLOUR.sub(lambda found: f"var(--{NAMES[found[0]]})", value)
+            value = COLOUR.sub(lambda match: f"var(--{NAMES[match[0]]})", value)
             value = FONT.sub(r"\1 var(--font)", value)
         elif key not in ("id", "class"):
-            value = LONG_NUMBER.sub(lambda found: f"{float(found[0]):.2f}", value)
+            value = LONG_NUMBER.sub(lambda match: f"{float(match[0]):.2f}", value)
             value = " ".join(value.split())
         element.set(key, value)

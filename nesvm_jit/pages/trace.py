@@ -14,7 +14,7 @@ def write_trace(machine: Machine, path: Any) -> None:
         raise InputError("a trace needs a machine trained with keep_solutions=True")
     with writing(path) as f:
         f.write(",".join(("problem", *COLUMNS)).encode() + b"\n")
-        for number, found in enumerate(machine.solutions):
-            columns = (found.solution.history[name].tolist() for name in COLUMNS)
+        for number, solved in enumerate(machine.solutions):
+            columns = (solved.solution.history[name].tolist() for name in COLUMNS)
             for row in zip(*columns, strict=True):
                 f.write(",".join((str(number), *map(repr, row))).encode() + b"\n")

@@ -120,8 +120,8 @@ class PathResult:
 
     def outcomes(self) -> list[Outcome]:
         """Return how every fit ended, and every sub-problem of the refitted machine."""
-        found = [Outcome(fit.status, fit.gap) for fit in self.fits.values()]
-        return found + ([] if self.machine is None else outcomes_of(self.machine.problems))
+        outcomes = [Outcome(fit.status, fit.gap) for fit in self.fits.values()]
+        return outcomes + ([] if self.machine is None else outcomes_of(self.machine.problems))
 
     @property
     def status(self) -> str:

@@ -1,8 +1,8 @@
-"""Decimal text to float64, the same bits as Python's float().
+"""Convert decimal text to float64, with the same bits as Python's float().
 
-Three ways, fastest first: an exact product or quotient with a power of ten; the 128-bit
-product of Eisel and Lemire with a table of powers of five; and, for the rare text that needs
-more, a mark that asks the caller for Python's own conversion.
+There are three ways, the fastest first: an exact product or quotient with a power of ten; the
+128-bit product of Eisel and Lemire with a table of powers of five; and, for rare texts that need
+more digits, the mark HARD, which leaves the conversion to Python.
 """
 
 import numpy as np
@@ -11,16 +11,16 @@ from ...jit import exact_helper, exact_inline
 from ...jit.intrinsics import LITTLE_ENDIAN, leading_zeros, load8, trailing_zeros
 
 PLUS, MINUS, POINT, ZERO = 43, 45, 46, 48
-LOWER = 32  # sets the bit that makes an ASCII letter small
+LOWER = 32  # the bit that turns an ASCII letter into lower case
 SMALL_E = 101
 
 OK, BAD, HARD = 0, 1, 2
 
-_SMALLEST, _LARGEST = -342, 308  # decimal exponents outside give 0 or infinity
+_SMALLEST, _LARGEST = -342, 308  # decimal exponents outside of this range give 0 or infinity
 
 
 def _power_of_five(q: int) -> int:
-    """The 128 leading bits of 5^q, rounded down for q ≥ 0 and up for the reciprocals."""
+    """Return the 128 leading bits of 5^q, rounded down for q ≥ 0 and up for q < 0."""
     if q >= 0:
         power = 5**q
         shift = 128 - power.bit_length()
@@ -46,7 +46,7 @@ _INFINITY = np.uint64(0x7FF << 52)
 
 @exact_inline
 def _product(a, b):
-    """The 128-bit product of two 64-bit numbers, as (high, low)."""
+    """Return the 128-bit product of two 64-bit numbers, as (high, low)."""
     a1, a0 = a >> _32, a & _LOW32
     b1, b0 = b >> _32, b & _LOW32
     low = a0 * b0
@@ -57,7 +57,8 @@ def _product(a, b):
 
 @exact_helper
 def _bits_of(m, q):
-    """The bits of the float64 nearest m·10^q for 0 < m < 2^64, and whether they are certain."""
+    """Return the bits of the float64 nearest to m·10^q for 0 < m < 2^64, and True if they are
+    certain."""
     if q < _SMALLEST:
         return np.uint64(0), True
     if q > _LARGEST:
@@ -75,7 +76,7 @@ def _bits_of(m, q):
         return np.uint64(0), False
     top = hi >> _TOP
     drop = top + np.uint64(9)
-    mantissa = hi >> drop  # 54 bits: one more than the result has
+    mantissa = hi >> drop  # 54 bits, one more than the result has
     exponent = ((217706 * q) >> 16) + 63 + np.int64(top) - shift + 1023
     if exponent <= 0:
         if exponent < -62:
@@ -96,7 +97,8 @@ def _bits_of(m, q):
 
 @exact_inline
 def _nearest(m, q, more_digits):
-    """m·10^q rounded to float64; with `more_digits` the true mantissa lies in (m, m+1)."""
+    """Round m·10^q to float64; with `more_digits` the true mantissa lies in (m, m+1). Return it
+    with OK, or with HARD if it is not certain."""
     if m == 0:
         return 0.0, OK
     if not more_digits and m <= np.uint64(1 << 53) and -22 <= q <= 22:
@@ -111,8 +113,8 @@ def _nearest(m, q, more_digits):
 
 @exact_helper
 def _long_mantissa(text, pos, end):
-    """The first 19 significant digits from `pos`, how many places were cut before and after the
-    point, and whether one of those was not zero."""
+    """Read the first 19 significant digits from `pos`. Return them as a whole number, its decimal
+    exponent, and True if a digit that was cut was not zero."""
     m = np.uint64(0)
     kept = 0
     cut = 0
@@ -147,10 +149,10 @@ SHORT_TENS = np.array([10**k for k in range(9)], dtype=np.uint64)
 
 @exact_inline
 def _few_digits(text, pos, end):
-    """Up to 8 digits from `pos`: their number as a value, and how many there are."""
+    """Read up to 8 digits from `pos`; return their value and their number."""
     if LITTLE_ENDIAN and pos + 8 <= end:
-        # all 8 bytes at once: find the first that is no digit, move the digits to the high
-        # end (zeros fill the low one), then join neighbours: pairs, fours, eight
+        # all 8 bytes at once: find the first byte that is no digit, shift the digits to the high
+        # end (zeros fill the low end), then join neighbours to numbers of 2, 4 and 8 digits
         word = load8(text, pos) ^ _ZEROS
         no_digit = ((word + _CARRY) | word) & _HIGH
         n = trailing_zeros(no_digit) >> _THREE
@@ -174,7 +176,7 @@ def _few_digits(text, pos, end):
 
 @exact_inline
 def parse_digits(text, pos, end, m):
-    """Append the digits from `pos` to m (modulo 2^64): (m, position after them)."""
+    """Append the digits from `pos` to m (modulo 2^64); return m and the position after them."""
     while True:
         few, n = _few_digits(text, pos, end)
         m = m * SHORT_TENS[n] + few
@@ -185,10 +187,10 @@ def parse_digits(text, pos, end, m):
 
 @exact_inline
 def parse_decimal(text, pos, end):
-    """The number that starts at `pos`: (value, position after it, OK | BAD | HARD).
+    """Read the number that starts at `pos`; return (value, position after it, OK | BAD | HARD).
 
-    Digits with at most one point, at least one of them, a sign before and an exponent after;
-    it reads nothing at or beyond `end`, and what follows the number is the caller's to judge.
+    A number is at least one digit with at most one point, perhaps a sign before and an exponent
+    after. Nothing at or beyond `end` is read. The caller judges the text after the number.
     """
     start = pos
     negative = False

@@ -1,7 +1,7 @@
-"""Compiled loops of the LIBSVM text reader: count, then parse each block into its place.
+"""The compiled loops of the LIBSVM text reader: count the cells of each block, then parse it.
 
-A block is a run of whole lines. No loop reads at or beyond the end of its block or writes
-beyond the room that counting gave it, whatever the bytes are, even if they change meanwhile.
+A block consists of whole lines. No loop reads beyond the end of its block or writes beyond the
+memory that was counted for it, whatever the bytes are, even if they change meanwhile.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from .decimal import BAD, HARD, parse_decimal, parse_digits
 NEWLINE, COLON, HASH, TAB, RETURN, SPACE = 10, 58, 35, 9, 13, 32
 HIGHEST_INDEX = (1 << 32) - 2
 
-# What is wrong with a line.
+# Values of CODE: the fault of a line, or FINE.
 (
     FINE,
     BAD_LABEL,
@@ -31,7 +31,8 @@ HIGHEST_INDEX = (1 << 32) - 2
 
 
 class Cells(NamedTuple):
-    """Where the parsed data go; `hard` takes (slot, start, stop) of numbers Python must read."""
+    """The arrays for parsed data. A line of `hard` is (slot, start, stop) of a number that Python
+    must read."""
 
     labels: np.ndarray
     stops: np.ndarray
@@ -40,14 +41,15 @@ class Cells(NamedTuple):
     hard: np.ndarray
 
 
-# Columns of the table of blocks.
+# The columns of the table of blocks.
 START, STOP, ROWS, CELLS, FIRST_ROW, FIRST_CELL, CODE, WHERE, PREVIOUS, LARGEST, N_HARD = range(11)
 N_COLUMNS = 11
 
 
 @exact_helper
 def _count_bytes(text, start, stop):
-    """Newlines and colons in text[start:stop]; counters of one byte, so that 32 fit a register."""
+    """Count newlines and colons in text[start:stop], by counters of one byte, of which 32 fit into
+    a register."""
     newlines = 0
     colons = 0
     whole = start + (stop - start) // 128 * 128
@@ -68,7 +70,7 @@ def _count_bytes(text, start, stop):
 @takes(lambda text, blocks: 10 * len(text))
 @exact_loop
 def _count(text, blocks):
-    """Newlines and colons of every block: upper bounds of its rows and cells."""
+    """Count newlines and colons of every block, upper bounds of its rows and cells."""
     for b in range(blocks.shape[0]):
         start, stop = blocks[b, START], min(blocks[b, STOP], len(text))
         newlines, colons = _count_bytes(text, start, stop)
@@ -109,7 +111,8 @@ def _next_line(text, pos, end):
 
 @exact_helper
 def _skip_qid(text, pos, end):
-    """The position after `qid:N` and the blanks that follow, `pos` if there is none, −1 if bad."""
+    """Return the position after `qid:N` and the blanks that follow it, `pos` if there is no qid, or
+    −1 if it is wrong."""
     if not (pos + 3 < end and text[pos] == 113 and text[pos + 1] == 105 and text[pos + 2] == 100):
         return pos
     if text[pos + 3] != COLON:
@@ -125,7 +128,7 @@ def _skip_qid(text, pos, end):
 
 @exact_helper
 def _note_hard(hard, room, n_hard, slot, start, stop):
-    """Note a number for Python to read while there is room; count it in any case."""
+    """Note a number that Python must read if there is space for it; count it in any case."""
     at = room[0] + n_hard
     if at < room[1]:
         hard[at, 0] = slot
@@ -144,7 +147,8 @@ def _fail(block, code, where, previous):
 
 @exact_helper
 def _parse_block(text, block, base, n_features, hard_room, cells):
-    """Parse one block; block[CODE], block[WHERE] tell what is wrong first, and where."""
+    """Parse one block. Its first fault, if there is one, is in block[CODE], its place in
+    block[WHERE]."""
     pos, end = block[START], min(block[STOP], len(text))
     row, last_row = block[FIRST_ROW], block[FIRST_ROW] + block[ROWS]
     cell, last_cell = block[FIRST_CELL], block[FIRST_CELL] + block[CELLS]
@@ -216,6 +220,6 @@ def _parse_block(text, block, base, n_features, hard_room, cells):
 @takes(lambda text, *_: 25 * len(text))
 @exact_kernel
 def _parse(k, n_blocks, text, blocks, base, n_features, hard_per_block, cells):
-    """Every block into its own rows and cells."""
+    """Parse block k into its own rows and cells."""
     room = (k * hard_per_block, (k + 1) * hard_per_block)
     _parse_block(text, blocks[k], base, n_features, room, cells)

@@ -1,4 +1,4 @@
-"""The compiled loop of the reader of model files: plain rows, left to Python where they are not."""
+"""The compiled loop of the reader of model files; it leaves unusual rows to Python."""
 
 import numpy as np
 
@@ -15,10 +15,11 @@ def _ends_number(text, pos, end):
 @takes(lambda text, *_: 25 * len(text))
 @exact_loop
 def _parse_rows(text, pos, row, numbers, ends, indices, values):
-    """Lines of numbers and then `index:value` cells, from text[pos] into numbers[row] on.
+    """Parse lines of numbers and then `index:value` cells from text[pos] into numbers[row] and the
+    rows after it; the cells of row i end at ends[i + 1].
 
-    It stops after the last row, or at the first that is wrong or has a number that is not
-    certain: (row, position of its line). Cells of row i end at ends[i + 1].
+    Stop after the last row, or at the first row that is wrong or has a number that is not certain;
+    return its number and the position of its line.
     """
     end = len(text)
     n_rows, width = numbers.shape
