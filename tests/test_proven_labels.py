@@ -1,7 +1,6 @@
 """Labels with a proof: rows that are marked have the label of the exact optimum."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -88,6 +87,27 @@ def test_the_best_bias_is_in_its_range_for_every_weight_in_the_ball(model, kerne
     widths = [of[1] - of[0] for of in (finer.bias_range, s.bias_range)]
     # at any tolerance LS-SVM is solved exactly, and rounding alone is between the two
     assert widths[0] <= widths[1] * (1 + (1e-5 if model == "lssvm" else 0.0))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, csr_matrix], ids=["dense", "CSR"])
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+def test_the_range_of_a_bias_is_that_of_rows_as_they_are_where_columns_were_moved(model, layout):
+    near, y = half_space()
+    far = near + np.append(1e6, np.zeros(near.shape[1] - 1))
+    s = solve(layout(far), y, model=model, tol=1e-6)
+    best = solve(far - far.min(axis=0), y, model=model, tol=1e-13)
+    assert s.b < s.bias_range[1]
+    assert s.bias_range[0] <= best.b - best.w @ far.min(axis=0) <= s.bias_range[1]
+    machine = train(layout(far), y, model=model, tol=1e-6)
+    beyond = far + 1e9 * np.sign(best.w)  # so far on one side that its label is beyond doubt
+    assert machine.certified(beyond).all()
+    assert set(machine.predict(beyond)) == {1.0}
+    there = far[(y < 0) & (best.decision_function(far - far.min(axis=0)) < 0)]
+    low, high = proven._bounds(
+        machine.record, machine.problems, proven._linear(machine.record, as_matrix(there))
+    )
+    assert (low[:, 0] < 0).all()
+    assert (high[:, 0] > low[:, 0]).all()
 
 
 @pytest.mark.parametrize("loss", [HINGE, SQUARE])
@@ -235,19 +255,16 @@ def test_what_margins_are_off_is_known_of_every_row(monkeypatch, b):
     y, c, w = np.array([1.0, -1.0]), np.array([2.0, 0.5]), np.array([0.5, 1.0])
     problem = problem_in_memory(as_matrix(csr_matrix(X)), y, c, MODELS["csvm"](), True)
     margins = X @ w + b
-    found = finish_linear._linear_bias_range(
-        problem, SimpleNamespace(objective=5.0, dual=3.0), w, b, margins
-    )
+    found = finish_linear.linear_bias_range(problem, 2.0, w, b, margins)
     norms, cells = np.array([5.0, 2.0]), np.array([2.0, 1.0])
     off = 2.0 * norms + unit * (cells + 8.0) * norms * np.sqrt(1.25) + (cells + 1.0) * tiny
     off += 8.0 * unit * (np.abs(margins) + 3.0)
     for got, expected in zip(found, (y, c, X @ w, off, HINGE), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
     without = problem_in_memory(as_matrix(X), y, c, MODELS["csvm"](), False)
-    run = SimpleNamespace(objective=5.0, dual=3.0)
-    assert finish_linear._linear_bias_range(without, run, w, 0.0, margins) is None
+    assert finish_linear.linear_bias_range(without, 2.0, w, 0.0, margins) is None
     lp = problem_in_memory(as_matrix(X), y, c, MODELS["lpsvm"](), True)
-    assert finish_linear._linear_bias_range(lp, run, w, b, margins) is None
+    assert finish_linear.linear_bias_range(lp, 2.0, w, b, margins) is None
 
 
 @pytest.mark.parametrize(("share", "dtype"), [(0.9, np.float32), (1.1, np.float64)])

@@ -53,20 +53,20 @@ def settle_linear(
     run.alpha = problem.shard.collect(run.alpha)
     w, b = problem.split(point)
     f = problem.shard.collect(margins)
-    b_range = _linear_bias_range(problem, run, w, b, f)
+    b_range = linear_bias_range(problem, radius_of(run.objective, run.dual), w, b, f)
     return {"w": w.copy(), "beta": None, "b": b, "margins": f, "bias_range": b_range}
 
 
-def _linear_bias_range(
-    problem: LinearProblem, run: Run, w: np.ndarray, b: float, margins: np.ndarray
+def linear_bias_range(
+    problem: LinearProblem, radius: float, w: np.ndarray, b: float, margins: np.ndarray
 ) -> tuple[float, float] | None:
-    """Where every optimal b is, if there is a free one, of rows of this process: w* is in a ball
-    about w where the penalty is ½‖w‖²."""
+    """Where every optimal b is, if there is a free one, of rows of this process: w* is in a ball of
+    this radius about w where the penalty is ½‖w‖²."""
     shard = problem.shard
     if not problem.bias or not isinstance(shard, Shard) or problem.model.smoothed_penalty:
         return None
     rows, vectors = shard.rows, (margins, shard.row_norms(), shard.row_cells())
-    numbers = (radius_of(run.objective, run.dual), norm_above(w), b)
+    numbers = (radius, norm_above(w), b)
     off = shard.map(_possible_change, vectors, numbers)
     return bias_range(rows.y, rows.c, margins - b, off, problem.model.loss)
 

@@ -15,6 +15,7 @@ from ..matrix.matrix import Matrix, shape
 from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..models.base import Smoothing
+from ..problems.labels import radius_of
 from ..problems.linear import LinearProblem, problem_in_memory
 from ..problems.rounding import Columns
 from ..settings import PAPERS, Settings
@@ -26,7 +27,7 @@ from ..solvers.run import Run
 from ..solvers.starts import first_smoothing
 from .centred import centre_columns
 from .finish import Ending, conclude, until_interrupted, with_objective
-from .finish_linear import settle_linear
+from .finish_linear import linear_bias_range, settle_linear
 from .solution import Solution
 from .start import Start, Unfinished
 
@@ -69,14 +70,17 @@ def solve_rows(
 def _moved_back(
     found: Solution, shift: np.ndarray, problem: LinearProblem, settings: Settings
 ) -> Solution:
-    """The solution of moved rows as one of the rows as they are, where b may be rounded: P and the
-    margins are those of the rows as they are. The dual point and its value are the same, since
-    Σ α_i y_i is exactly zero."""
+    """The solution of moved rows as one of the rows as they are, where b may be rounded: P, the
+    margins and the range of b are those of the rows as they are. The dual point and its value are
+    the same, since Σ α_i y_i is exactly zero."""
     assert found.w is not None
     b = found.b - float(found.w @ shift)
     P, margins = problem.settle_objective(np.append(found.w, b), settings.tol)
     margins = problem.shard.collect(margins)
-    return with_objective(replace(found, b=b, margins=margins), settings, P)
+    found = with_objective(replace(found, b=b, margins=margins), settings, P)
+    assert found.w is not None
+    radius = radius_of(found.objective, found.dual_objective)
+    return replace(found, bias_range=linear_bias_range(problem, radius, found.w, b, margins))
 
 
 def _with_all_features(found: Solution, kept: np.ndarray | None, p: int) -> Solution:
