@@ -22,6 +22,7 @@ from .environment import require_usable_environment
 require_usable_environment()  # before numba is imported, which would fail
 
 from .chunks import SUM_CELLS, chunk_bounds, chunk_count, partial_sums
+from .intrinsics import stream
 from .memory import memory_bytes
 from .policy import (
     Kernel,
@@ -74,5 +75,6 @@ __all__ = [
     "partial_sums",
     "serial_kernels",
     "set_threads",
+    "stream",
     "takes",
 ]

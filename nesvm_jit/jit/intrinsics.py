@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 
+from .memory import LINE
 from .policy import overload
 
 LITTLE_ENDIAN = sys.byteorder == "little"
@@ -12,6 +13,12 @@ LITTLE_ENDIAN = sys.byteorder == "little"
 
 def prefetch(array, index):
     """Ask for the cell `index` of a flat, contiguous array; a wrong index is no fault."""
+
+
+def stream(source, target):
+    """target = source, for what is not read again soon: past the caches, a line at a time. Both
+    are contiguous. Whoever claims the next chunk thereby waits for what was written."""
+    target[:] = source
 
 
 def load8(text, pos):
@@ -58,3 +65,22 @@ def _(x):
 def _(array, index):
     fetch = _native("prefetch")
     return lambda array, index: fetch(array, index)
+
+
+@overload(stream)
+def _(source, target):
+    store_line = _native("store_line")
+
+    def stream(source, target):
+        n, size = len(target), target.itemsize
+        ahead = min(n, (-target.ctypes.data % LINE) // size)
+        for k in range(ahead):
+            target[k] = source[k]
+        per_line = LINE // size
+        lines = (n - ahead) // per_line
+        for line in range(lines):
+            store_line(source, target, ahead + line * per_line)
+        for k in range(ahead + lines * per_line, n):
+            target[k] = source[k]
+
+    return stream

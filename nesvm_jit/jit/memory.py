@@ -5,6 +5,8 @@ import os
 
 USUAL_MEMORY = 2.0**33  # bytes, where the system does not tell
 
+LINE = 64  # bytes of a cache line
+
 
 def memory_bytes() -> float:
     """The memory of the machine, or a usual one where the system does not tell; less where this

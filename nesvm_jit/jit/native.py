@@ -4,6 +4,8 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from .memory import LINE
+
 
 @intrinsic
 def load8(typingctx, text, pos):
@@ -15,6 +17,26 @@ def load8(typingctx, text, pos):
         return word
 
     return types.uint64(text, types.int64), codegen
+
+
+@intrinsic
+def store_line(typingctx, source, target, first):
+    """target[first:] = source[first:] for one line, where the target's line begins."""
+
+    def codegen(context, builder, signature, args):
+        number = context.get_data_type(signature.args[1].dtype)
+        size = context.get_abi_sizeof(number)
+        line = ir.VectorType(number, LINE // size)
+        arrays = (context.make_array(signature.args[k])(context, builder, args[k]) for k in (0, 1))
+        places = (builder.gep(array.data, [args[2]]) for array in arrays)
+        read, write = (builder.bitcast(place, line.as_pointer()) for place in places)
+        cells = builder.load(read, align=size)
+        store = builder.store(cells, write, align=LINE)
+        once = builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)])
+        store.set_metadata("nontemporal", once)
+        return context.get_dummy_value()
+
+    return types.void(source, target, types.int64), codegen
 
 
 def _count_intrinsic(name):

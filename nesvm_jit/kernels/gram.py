@@ -5,155 +5,24 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..clock import pieces
-from ..jit import helper, kernel, overload, takes
-from ..matrix.matrix import entry, row_bounds, row_dot, row_load, shape
+from ..jit import helper, kernel, stream, takes
+from ..matrix.matrix import shape
 from .exp import exp_nonpositive
+from .products import ByBlas, products_of_tile, way_of
 from .spec import (
-    COLUMNS,
-    DIFFERENCES,
     RBF,
-    SPARSE,
     Spec,
     centre_of,
-    products_of_entries,
     reach_of,
     squares_of,
     tile_starts,
     tiling,
 )
 
-
-@helper
-def _load_centred(X, i, centre, out):
-    """out = x_i − centre, in the precision of out; returns its squared norm."""
-    row_load(X, i, out.dtype.type(1.0), out)
-    square = out.dtype.type(0.0)
-    for j in range(len(out)):
-        out[j] = out.dtype.type(out[j] - centre[j])
-        square += out[j] * out[j]
-    return square
-
-
-@helper
-def _load_rows(X, A, centre, out, squares):
-    """out = X_A moved by `centre`, and the squared norms of its rows."""
-    for i in range(len(A)):
-        squares[i] = _load_centred(X, A[i], centre, out[i])
-
-
-@helper
-def _distances(square, squares, row):
-    """row = ‖x‖² + ‖z_j‖² − 2x·z_j, given the products."""
-    two, zero = row.dtype.type(2.0), row.dtype.type(0.0)
-    for j in range(len(row)):
-        row[j] = max(square + squares[j] - two * row[j], zero)
-
-
-@helper
-def _thick_dots(X, A, Z, B, centre, distances, out):
-    """out = X_A Z_Bᵀ, or ‖x_i − z_j‖² if `distances`, through BLAS on rows spread out dense.
-
-    Distances are of rows moved by `centre`, which leaves them the same and their rounding small.
-    """
-    _, p = shape(X)
-    a = np.empty((len(A), p), out.dtype)
-    z = np.empty((len(B), p), out.dtype)
-    aa = np.empty(len(A), out.dtype)
-    zz = np.empty(len(B), out.dtype)
-    _load_rows(X, A, centre, a, aa)
-    _load_rows(Z, B, centre, z, zz)
-    np.dot(a, z.T, out)
-    if distances:
-        for i in range(len(A)):
-            _distances(aa[i], zz, out[i])
-
-
-@helper
-def _thin_dots(X, A, Z, B, squares, distances, symmetric, out):
-    """The same in float64 by the nonzeros of each row of Z (up to the diagonal if symmetric)."""
-    _, p = shape(X)
-    row = np.empty(p)
-    xx, zz = squares
-    for s in range(len(A)):
-        i = A[s]
-        row_load(X, i, 1.0, row)
-        for t in range(len(B)):
-            j = B[t]
-            wanted = j <= i or not symmetric
-            dot = row_dot(Z, j, row) if wanted else 0.0
-            out[s, t] = max(xx[i] + zz[j] - 2.0 * dot, 0.0) if distances else dot
-
-
-@helper
-def _combine(X, i, columns, out):
-    """out = Σ_j x_ij columns_j over the entries of a row; four at a time, so that `out` is read and
-    written less often."""
-    lo, hi = row_bounds(X, i)
-    whole = lo + (hi - lo) // 4 * 4
-    out[:] = out.dtype.type(0.0)
-    for k in range(lo, whole, 4):
-        (j0, v0), (j1, v1) = entry(X, i, k), entry(X, i, k + 1)
-        (j2, v2), (j3, v3) = entry(X, i, k + 2), entry(X, i, k + 3)
-        a0, a1, a2, a3 = columns[j0], columns[j1], columns[j2], columns[j3]
-        v0, v1 = out.dtype.type(v0), out.dtype.type(v1)
-        v2, v3 = out.dtype.type(v2), out.dtype.type(v3)
-        for t in range(len(out)):
-            out[t] += (v0 * a0[t] + v1 * a1[t]) + (v2 * a2[t] + v3 * a3[t])
-    for k in range(whole, hi):
-        j, v = entry(X, i, k)
-        a, v = columns[j], out.dtype.type(v)
-        for t in range(len(out)):
-            out[t] += v * a[t]
-
-
-@helper
-def _square(X, i, cells):
-    """‖x_i‖² in the precision of the cells."""
-    lo, hi = row_bounds(X, i)
-    total = cells.dtype.type(0.0)
-    for k in range(lo, hi):
-        v = cells.dtype.type(entry(X, i, k)[1])
-        total += v * v
-    return total
-
-
-@helper
-def _entry_dots(X, A, Z, B, distances, out):
-    """out = X_A Z_Bᵀ, or ‖x_i − z_j‖² if `distances`, as the columns of Z_B that each row of X has
-    entries for, with these as weights."""
-    _, p = shape(X)
-    columns = np.zeros((p, len(B)), out.dtype)
-    squares = np.empty(len(B), out.dtype)
-    for t in range(len(B)):
-        lo, hi = row_bounds(Z, B[t])
-        for k in range(lo, hi):
-            j, v = entry(Z, B[t], k)
-            columns[j, t] = v
-        squares[t] = _square(Z, B[t], squares)
-    for s in range(len(A)):
-        _combine(X, A[s], columns, out[s])
-        if distances:
-            _distances(_square(X, A[s], squares), squares, out[s])
-
-
-@helper
-def _differences(X, A, Z, B, out):
-    """out = ‖x_i − z_j‖² as a sum of squares, whose error is small beside itself; the distance of
-    large rows by products loses what they have in common."""
-    _, p = shape(X)
-    x = np.empty(p)
-    z = np.empty((len(B), p))
-    for t in range(len(B)):
-        row_load(Z, B[t], 1.0, z[t])
-    for s in range(len(A)):
-        row_load(X, A[s], 1.0, x)
-        for t in range(len(B)):
-            total = 0.0
-            row = z[t]
-            for j in range(p):
-                d = x[j] - row[j]
-                total += d * d
-            out[s, t] = total
+# Bytes of a matrix that caches may hold; a larger one is written past them. Else each thread reads
+# what it is about to write, also the lines that its neighbour is writing: writing the rows of a6a
+# took 36 ms on one thread and 45 ms on two, past the caches 8 ms and 4 ms.
+NEAR = 1 << 22
 
 
 @helper
@@ -175,79 +44,14 @@ def _transform(spec, cells):
                 row[j] = power
 
 
-class ByBlas(NamedTuple):
-    """Products or distances of rows moved by `centre`, by BLAS."""
-
-    centre: np.ndarray
-
-
-class ByColumns(NamedTuple):
-    """The same over the entries that are stored, of rows as they are, each with a column of a tile
-    of the other rows, spread out."""
-
-    centre: np.ndarray
-
-
-class ByEntries(NamedTuple):
-    """The same over the entries that are stored, by the squared norms of rows and columns."""
-
-    centre: np.ndarray
-    squares: tuple[np.ndarray, np.ndarray]
-
-
-class ByDifferences(NamedTuple):
-    """Distances as sums of squares."""
-
-    centre: np.ndarray
-
-
-Way = ByBlas | ByColumns | ByEntries | ByDifferences
-
-
-def _way(how: int, centre, squares, X, cells: int) -> Way:
-    """How so many cells of products with rows of X are made."""
-    if how == SPARSE:
-        return ByEntries(centre, squares)
-    if how == DIFFERENCES:
-        return ByDifferences(centre)
-    if how == COLUMNS or products_of_entries(X, centre, cells):
-        return ByColumns(centre)
-    return ByBlas(centre)
-
-
-def _by_blas(way, X, A, Z, B, spec, symmetric, out):
-    _thick_dots(X, A, Z, B, way.centre, spec.kind == RBF, out)
-
-
-def _by_columns(way, X, A, Z, B, spec, symmetric, out):
-    _entry_dots(X, A, Z, B, spec.kind == RBF, out)
-
-
-def _by_entries(way, X, A, Z, B, spec, symmetric, out):
-    _thin_dots(X, A, Z, B, way.squares, spec.kind == RBF, symmetric, out)
-
-
-def _by_differences(way, X, A, Z, B, spec, symmetric, out):
-    _differences(X, A, Z, B, out)
-
-
-_BODIES = {
-    ByBlas: _by_blas,
-    ByColumns: _by_columns,
-    ByEntries: _by_entries,
-    ByDifferences: _by_differences,
-}
-
-
-def _products(way, X, A, Z, B, spec, symmetric, out):
-    """out = X_A Z_Bᵀ or squared distances; the type of `way` chooses, so that a kernel is compiled
-    with what it needs alone."""
-    _BODIES[type(way)](way, X, A, Z, B, spec, symmetric, out)
-
-
-@overload(_products, allocates=True)
-def _chosen_products(way, X, A, Z, B, spec, symmetric, out):
-    return _BODIES[way.instance_class]
+@helper
+def _write(cells, row, n_bytes):
+    """row = cells, in a matrix of so many bytes."""
+    if n_bytes > NEAR:
+        stream(cells, row)
+    else:
+        for t in range(len(row)):
+            row[t] = cells[t]
 
 
 def _work_of_tiles(rows, columns, way, spec, tiling, symmetric, K):
@@ -266,16 +70,18 @@ def _gram_tiles(k, n_tiles, rows, columns, way, spec, tiling, symmetric, K):
     t1 = min(len(columns.index), t0 + tiling.columns)
     A, B = rows.index[s0:s1], columns.index[t0:t1]
     cells = np.empty((s1 - s0, t1 - t0), K.dtype)
-    _products(way, rows.X, A, columns.X, B, spec, symmetric, cells)
+    products_of_tile(way, rows.X, A, columns.X, B, spec, symmetric, cells)
     _transform(spec, cells)
     for s in range(s0, s1):
-        row = K[rows.slots[s]]
-        for t in range(t0, min(t1, s + 1) if symmetric else t1):
-            row[t] = cells[s - s0, t - t0]
+        last = max(t0, min(t1, s + 1)) if symmetric else t1
+        _write(cells[s - s0, : last - t0], K[rows.slots[s], t0:last], K.nbytes)
     if symmetric:
+        mirrored = np.empty(s1 - s0, K.dtype)
         for t in range(t0, min(t1, s1)):
-            for s in range(max(s0, t + 1), s1):
-                K[t, s] = cells[s - s0, t - t0]
+            first = max(s0, t + 1)
+            for s in range(first, s1):
+                mirrored[s - first] = cells[s - s0, t - t0]
+            _write(mirrored[: s1 - first], K[t, first:s1], K.nbytes)
             if spec.kind == RBF and t >= s0:
                 K[t, t] = K.dtype.type(1.0)
 
@@ -300,14 +106,14 @@ def _gram(X, Z, centre, squares, spec, tiles, size, how, symmetric, K):
     """K_ij = k(x_i, z_j); `tiles` lists where each tile starts, lower triangle if symmetric."""
     i, j = np.arange(len(K)), np.arange(K.shape[1])
     rows, columns, tiling = Chosen(X, i, i), Chosen(Z, j, j), Tiling(tiles, *size)
-    way = _way(how, centre, squares, X, K.size)
+    way = way_of(how, centre, squares, X, K.size)
     _gram_tiles(len(tiles), rows, columns, way, spec, tiling, symmetric, K)
 
 
 def _gram_part(X, A, B, slots, centre, squares, spec, tiles, size, how, K):
     """K[slots_s, t] = k(x_A(s), x_B(t)): the rows A and columns B of the kernel matrix of X."""
     rows, columns, tiling = Chosen(X, A, slots), Chosen(X, B, B), Tiling(tiles, *size)
-    way = _way(how, centre, squares, X, len(A) * len(B))
+    way = way_of(how, centre, squares, X, len(A) * len(B))
     _gram_tiles(len(tiles), rows, columns, way, spec, tiling, False, K)
 
 
@@ -323,7 +129,7 @@ def _block_products(k, n_blocks, X, part, W, way, spec, size, sums, out):
         if s1 <= t0:
             continue
         tile = cells[: s1 - s0]
-        _products(way, X, part.index[s0:s1], X, B, spec, False, tile)
+        products_of_tile(way, X, part.index[s0:s1], X, B, spec, False, tile)
         for s in range(s0, s1):  # all of a row at once, while it is in near memory
             row = tile[s - s0]
             _transform(spec, tile[s - s0 : s - s0 + 1])
@@ -343,7 +149,7 @@ def _block_products(k, n_blocks, X, part, W, way, spec, size, sums, out):
 
 def _products_of_part(n_blocks, X, part, W, centre, squares, spec, size, how, sums, out):
     """Products of vectors W with a part of the kernel matrix, by blocks of columns."""
-    way = _way(how, centre, squares, X, (part.hi - part.lo) * part.m)
+    way = way_of(how, centre, squares, X, (part.hi - part.lo) * part.m)
     _block_products(n_blocks, X, part, W, way, spec, size, sums, out)
 
 
