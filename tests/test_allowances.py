@@ -900,7 +900,7 @@ def test_bounds_of_known_sums_are_those_derived(coarse, loss, bias, b):
     off = a(error + g(6) * (np.abs(F + b) + np.abs(r)), 2)
     losses = np.maximum(r + off, 0.0) if loss == HINGE else a((np.abs(r) + off) ** 2, 3) + T
     assert found.objective == pytest.approx(half + a(ROWS.c @ losses, 4) + 4 * T, rel=NEAR)
-    spread = Spread(*lower_bound.spread_of(ROWS, signed * Y, np.zeros(4)))
+    spread = Spread(*lower_bound.spread_of(ROWS, signed * Y, np.zeros(4), loss))
     value = lower_bound.value_below(spread, bias, loss, half)
     assert found.dual.value == pytest.approx(value, rel=NEAR)
     np.testing.assert_array_equal(found.beta, signed)
@@ -916,7 +916,7 @@ def test_a_quadratic_form_of_known_sums_may_be_negative_by_rounding(coarse):
     error = known_error(Kernel(), 0, 0.0, 0.0, F) + a(ENTRIES.shift * np.abs(beta), 2)
     square = g(12) * (np.abs(beta) @ np.abs(F)) + a(np.abs(beta) @ error, 4) + 12 * T - beta @ F
     assert square < 0.0
-    spread = Spread(*lower_bound.spread_of(ROWS, beta * Y, np.zeros(4)))
+    spread = Spread(*lower_bound.spread_of(ROWS, beta * Y, np.zeros(4), SQUARE))
     half = 0.5 * (square + g(8) * -square)
     value = lower_bound.value_below(spread, False, SQUARE, half)
     assert found.dual.value == pytest.approx(value, rel=NEAR)
@@ -1011,16 +1011,15 @@ def test_scores_of_the_optimum_are_within_the_radius_and_the_range_of_b(coarse):
         {"objective": 3.0, "dual_objective": 2.5, "bias_range": [-0.5, 0.25]},
         {"objective": 2.0, "dual_objective": 2.0, "bias_range": [1.0, 4.0]},
     ]
+    radius = np.array([a(1.0, 3), 0.0])
+    reach, f = a(radius * scores.norms[:, None] + scores.off, 4), scores.products
     for bias in (True, False):
         record = SimpleNamespace(extra={"bias": bias})
-        low, high = proven._bounds(record, problems, scores)
-        for k, problem in enumerate(problems):
-            reach = a((a(1.0, 3) if k == 0 else 0.0) * scores.norms + scores.off[:, k], 4)
-            f = scores.products[:, k]
-            for found, end, side in zip((low, high), problem["bias_range"], (-1, 1), strict=True):
-                b = end if bias else 0.0
-                expected = f + b + side * (reach + g(4) * (np.abs(f) + reach + abs(b)))
-                np.testing.assert_allclose(found[:, k], expected, rtol=NEAR)
+        found = proven._bounds(record, problems, scores)
+        for end, side in ((0, -1), (1, 1)):
+            b = np.array([p["bias_range"][end] if bias else 0.0 for p in problems])
+            expected = f + b + side * (reach + g(4) * (np.abs(f) + reach + np.abs(b)))
+            np.testing.assert_allclose(found[end], expected, rtol=NEAR)
 
 
 def test_products_of_a_linear_machine_are_off_by_gamma_of_their_cells(coarse, monkeypatch):
