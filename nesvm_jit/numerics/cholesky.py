@@ -38,6 +38,15 @@ def factorise(A: np.ndarray) -> np.ndarray:
     return A
 
 
+def factor_of(A: np.ndarray) -> np.ndarray:
+    """Return a matrix whose lower triangle is L of A = LLᵀ; A is not changed.
+
+    LinAlgError is raised if A is not positive definite.
+    """
+    # scipy's factorisation would hold up the other threads of Python
+    return np.linalg.cholesky(A) if len(A) <= AT_ONCE else factorise(A.copy())
+
+
 def solve_ridged(
     M: np.ndarray, factorise: Callable[[np.ndarray], Any], solve: Callable[[Any], Any]
 ) -> Any:
@@ -63,11 +72,12 @@ def solve_ridged(
 
 def solve_factored(L: np.ndarray, b: np.ndarray) -> np.ndarray:
     """Return (LLᵀ)⁻¹b for a lower triangle L; entries above the diagonal are not read. LAPACK is
-    called directly, since SciPy's cho_solve takes twice as long by checking its arguments."""
+    called directly, since SciPy's cho_solve takes twice as long by checking its arguments, and for
+    the transpose, whose order of entries it need not change."""
     if len(L) <= SMALL:
         L = np.tril(L)
         return np.linalg.solve(L.T, np.linalg.solve(L, b))
     from scipy.linalg.lapack import dpotrs
 
-    solution: np.ndarray = dpotrs(L, b, lower=1)[0]
+    solution: np.ndarray = dpotrs(L.T, b, lower=0)[0]
     return solution

@@ -111,14 +111,15 @@ class Walk:
         self._require_last()
         problem, p = self.problem, self.problem.n_features
         found = problem.shard.hessian(self._precision())
-        if self._H is None:
-            self._H = np.empty((problem.n_variables, problem.n_variables))
-        H = self._H
-        H[:p, :p] = found.H
-        np.einsum("ii->i", H)[:p] += self._penalty_curvature()
+        H: np.ndarray = found.H
         if problem.bias:
+            if self._H is None:
+                self._H = np.empty((p + 1, p + 1))
+            H = self._H
+            H[:p, :p] = found.H
             H[p, :p] = H[:p, p] = found.column
             H[p, p] = self._bias_curvature(found)
+        np.einsum("ii->i", H)[:p] += self._penalty_curvature()
         return H
 
     def hessian_times(self, v: np.ndarray) -> np.ndarray:

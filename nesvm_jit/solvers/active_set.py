@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ..numerics.cholesky import factorise, solve_ridged
+from ..numerics.cholesky import factor_of, solve_ridged
 from ..numerics.conjugate_gradients import begin, conjugate_gradients
 from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
 
@@ -64,7 +64,7 @@ def _factorised(
     def solve(factor: Any) -> np.ndarray:
         return cho_solve((factor, True), R.T, check_finite=False).T
 
-    found = solve_ridged(M, lambda M: factorise(M.copy()), solve)
+    found = solve_ridged(M, factor_of, solve)
     return R / base if found is None else found
 
 

@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from ..numerics.cholesky import factorise, solve_factored, solve_ridged
+from ..numerics.cholesky import factor_of, solve_factored, solve_ridged
 from ..numerics.conjugate_gradients import begin, conjugate_gradients
 from ..problems.walk import Walk
 
@@ -34,8 +34,7 @@ def factorised(walk: Walk, gradient: np.ndarray) -> np.ndarray:
             walk.factor = factor
         return found
 
-    # scipy's factorisation would hold up the other threads of Python
-    found = solve_ridged(walk.hessian(), lambda H: factorise(H.copy()), descent)
+    found = solve_ridged(walk.hessian(), factor_of, descent)
     return -gradient if found is None else found
 
 
