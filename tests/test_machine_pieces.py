@@ -10,6 +10,7 @@ from nesvm_jit import InputError, __version__, get_threads, set_threads
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
+from nesvm_jit.jit.threads import own_threads
 from nesvm_jit.machine import parallel, scoring
 from nesvm_jit.machine.assembled import linear_machine
 from nesvm_jit.machine.jobs import make_job
@@ -425,36 +426,50 @@ def test_tasks_that_are_small_or_alone_run_in_the_callers_thread(two_threads):
 
 
 def test_other_tasks_run_in_as_many_threads_as_there_are(two_threads):
-    from nesvm_jit.jit.threads import _is_serial
-
     both = threading.Barrier(2, timeout=20)
     stop = threading.Event()
 
     def task(k):
-        return lambda: (k, both.wait() >= 0, who(), _is_serial())
+        return lambda: (k, both.wait() >= 0, who(), own_threads(), both.wait())
 
     got = run_all([task(0), task(1)], stop, False)
     assert [g[0] for g in got] == [0, 1]
     assert len({g[2] for g in got} | {who()}) == 3
-    assert [g[3] for g in got] == [True, True]
+    assert [g[3] for g in got] == [1, 1]
     assert not stop.is_set()
     assert len(set(run_all([who] * 8, stop, False))) <= 2
 
 
 @pytest.mark.parametrize(("small", "tiny"), [(True, False), (True, True)])
 def test_tiny_tasks_keep_their_loops_on_one_thread(two_threads, small, tiny):
-    from nesvm_jit.jit.threads import _is_serial
-
-    assert run_all([_is_serial, _is_serial], threading.Event(), small, tiny) == [tiny] * 2
+    expected = [1 if tiny else 2] * 2
+    assert run_all([own_threads, own_threads], threading.Event(), small, tiny) == expected
     asked: list = []
 
     def chain():
-        asked.append(_is_serial())
+        asked.append(own_threads())
         yield
 
     run_chains([chain(), chain()], threading.Event(), small, tiny)
-    assert asked == [tiny] * 2
-    assert not _is_serial()
+    assert asked == expected
+    assert own_threads() == 2
+
+
+def test_the_worker_that_is_left_has_the_threads_of_all(two_threads):
+    met, never = threading.Barrier(2, timeout=20), threading.Event()
+
+    def together():
+        return (met.wait(), own_threads(), met.wait())[1]
+
+    def alone():
+        before = together()
+        for _ in range(2000):
+            if own_threads() == 2:
+                break
+            never.wait(0.01)
+        return before, own_threads()
+
+    assert run_all([together, alone], threading.Event(), False) == [1, (1, 2)]
 
 
 def test_jobs_of_few_cells_are_small_and_those_of_few_rows_are_tiny():

@@ -40,6 +40,7 @@ from .policy import (
     takes,
 )
 from .threads import (
+    Team,
     compile_threads,
     get_threads,
     most_threads,
@@ -53,6 +54,7 @@ __all__ = [
     "SUM_CELLS",
     "Kernel",
     "Loop",
+    "Team",
     "by_layout",
     "chunk_bounds",
     "chunk_count",

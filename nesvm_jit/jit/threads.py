@@ -74,19 +74,51 @@ def get_threads() -> int:
     return int(min(_threads, max(1, thread_limit.limit)))
 
 
+class Team:
+    """Workers side by side, each a thread, among whom the threads of kernels are divided; where one
+    is left, its kernels run on all of them."""
+
+    def __init__(self) -> None:
+        self._lock, self._working = threading.Lock(), 0
+
+    @contextlib.contextmanager
+    def at_work(self) -> Iterator[None]:
+        """This thread is one of the workers."""
+        self._count(1)
+        try:
+            with _kernels_on(self.share):
+                yield
+        finally:
+            self._count(-1)
+
+    def share(self) -> int:
+        """How many threads the kernels of each worker run on."""
+        return max(1, get_threads() // max(1, self._working))
+
+    def _count(self, more: int) -> None:
+        with self._lock:
+            self._working += more
+
+
+def serial_kernels() -> contextlib.AbstractContextManager[None]:
+    """Run kernels called by this thread on this thread alone."""
+    return _kernels_on(lambda: 1)
+
+
 @contextlib.contextmanager
-def serial_kernels() -> Iterator[None]:
-    """Run kernels called by this thread on this thread alone: it is one of several workers."""
-    before = _is_serial()
-    _worker.serial = True
+def _kernels_on(share: Callable[[], int]) -> Iterator[None]:
+    before = getattr(_worker, "share", get_threads)
+    _worker.share = share
     try:
         yield
     finally:
-        _worker.serial = before
+        _worker.share = before
 
 
-def _is_serial() -> bool:
-    return getattr(_worker, "serial", False)
+def own_threads() -> int:
+    """How many threads kernels called by this thread run on."""
+    share: Callable[[], int] = getattr(_worker, "share", get_threads)
+    return share()
 
 
 # ---------------------------------------------------------------- running kernels
@@ -94,8 +126,8 @@ def _is_serial() -> bool:
 
 def run(entry: Callable[..., int], n: int, args: tuple[Any, ...]) -> int:
     """All n chunks of a kernel; how many of its threads met an error."""
-    n_threads = min(n, get_threads())
-    if n_threads < 2 or _is_serial() or not _safe_after_fork:
+    n_threads = min(n, own_threads())
+    if n_threads < 2 or not _safe_after_fork:
         return entry(0, 1, n, *args)
     address = _launch().threads_address()
     if _layer() == "tbb":

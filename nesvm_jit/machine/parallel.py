@@ -1,4 +1,4 @@
-"""Run independent pieces of work on all threads, each piece on one thread."""
+"""Run independent pieces of work on all threads: each piece on one thread, the last one on all."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -7,7 +7,7 @@ from contextvars import copy_context
 from typing import TypeVar
 
 from ..clock import watching
-from ..jit import get_threads, one_blas_thread, serial_kernels
+from ..jit import Team, get_threads, one_blas_thread, serial_kernels
 
 Result = TypeVar("Result")
 
@@ -29,8 +29,10 @@ def run_all(
         with watching(asked=stop.is_set):
             return [task() for task in tasks]
 
+    team = Team()
+
     def run_alone(task: Callable[[], Result]) -> Result:
-        with serial_kernels(), watching(asked=stop.is_set):
+        with team.at_work(), watching(asked=stop.is_set):
             return task()
 
     # set by the main thread: OpenBLAS ignores limits that other threads set
