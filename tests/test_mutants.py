@@ -15,6 +15,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from nesvm_jit.jit import cache as code_cache
 
 from tests.mutants import __main__ as runner
 from tests.mutants import document, trees
@@ -645,6 +646,29 @@ def test_a_tree_has_the_fault_while_it_is_judged_and_not_afterwards(project, tmp
     assert (tmp_path / found.path).read_text() == "x = 1\n"
 
 
+@pytest.mark.parametrize("room", ["kernels", "jit", "matrix", "part"])
+def test_machine_code_of_a_faulty_tree_is_dropped_with_the_fault(project, tmp_path, room):
+    """A fault in what chooses a compiled body was in the user's cache, for the unchanged sources:
+    their RBF kernel was wrong from then on."""
+    (found, *_) = project("x = 1\n", f"nesvm_jit/{room}/code.py")
+    tree = tmp_path / "tree"
+    file, code = tree / found.path, tree / "code" / "digest"
+    for folder in (file.parent, code):
+        folder.mkdir(parents=True)
+    file.write_text("x = 1\n")
+    (code / "right.nsc").write_text("right")
+    with trees.with_fault(tree, found):
+        (code / "new.nsc").write_text("wrong, if the fault can be in it")
+    left = {f.name for f in code.iterdir()}
+    assert left == ({"right.nsc", "new.nsc"} if room == "part" else {"right.nsc"})
+    assert trees.environment(tree, False)["NESVM_JIT_CACHE_DIR"] == str(tree / "code")
+
+
+def test_rooms_whose_sources_are_compiled_are_those_of_the_code_cache():
+    rooms = {pattern.partition("/")[0] for pattern in code_cache.COMPILED}
+    assert rooms == set(trees.IN_MACHINE_CODE)
+
+
 def test_processes_of_a_tree_import_its_files_and_write_none(tmp_path, monkeypatch):
     monkeypatch.setenv("COVERAGE_FILE", "x")
     monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
@@ -1100,6 +1124,8 @@ from pathlib import Path
 def _digest():
     return hashlib.sha256(Path(__file__).with_name("sums.py").read_bytes()).hexdigest()
 SOURCE_DIGEST = _digest()
+def cache_folders():
+    return Path(__file__).with_name("code"), []
 """
 SUMS = """\
 def total(a, b):
@@ -1248,6 +1274,9 @@ def test_a_copy_of_a_tree_finds_its_own_digest(small, tmp_path, monkeypatch):
     does the tree when the module that finds it has a fault."""
     monkeypatch.setattr(trees, "ROOT", tmp_path)
     monkeypatch.setattr(trees, "BUILD", tmp_path / "elsewhere")
+    kept = tmp_path / "nesvm_jit" / "code"
+    kept.mkdir()
+    (kept / "total.nsc").write_text("compiled")
     tree, copy = trees.make_tree("tree"), tmp_path / "copy"
     shutil.copytree(tree / "nesvm_jit", copy / "nesvm_jit")
 
@@ -1260,6 +1289,7 @@ def test_a_copy_of_a_tree_finds_its_own_digest(small, tmp_path, monkeypatch):
 
     (before, right) = digest(tmp_path)
     assert right == "True"
+    assert (tree / "code" / before / "total.nsc").read_text() == "compiled"
     assert digest(tree) == digest(copy) == [before, "True"]
     for folder in (tree, copy):
         (folder / "nesvm_jit/sums.py").write_text("edited = 1\n")
