@@ -7,7 +7,7 @@ import numpy as np
 from ..errors import InputError
 from ..files.model.record import ModelRecord
 from ..jit import one_blas_thread
-from ..kernels.gram import Columns, columns_of, kernel_between
+from ..kernels.gram import Columns, columns_of, kernel_between, sums_of_columns
 from ..kernels.public import as_spec
 from ..kernels.sums import scores_of
 from ..matrix.checks import as_matrix
@@ -66,8 +66,8 @@ def _precomputed(record: ModelRecord) -> Scorer:
 
 def expansion(record: ModelRecord, block_cells: int = BLOCK_CELLS) -> Scorer:
     """Return a scorer that computes Σ β_i k(x_i, x) + b over the support vectors."""
-    coefs, bias, n_features = record.coefs, record.bias, record.n_features
-    assert coefs is not None
+    assert record.coefs is not None
+    coefs, bias, n_features = np.ascontiguousarray(record.coefs), record.bias, record.n_features
     sigmoid = record.kernel == "sigmoid"
     spec = as_spec(*_kernel_of(record), n_features)
     vectors = columns_of("support vectors", as_matrix(record.support), spec)
@@ -83,7 +83,7 @@ def expansion(record: ModelRecord, block_cells: int = BLOCK_CELLS) -> Scorer:
                 hi = min(n, lo + rows)
                 block, used = _without_empty_columns(row_slice(X, lo, hi), columns)
                 K = kernel_between("X", block, used)
-                found[lo:hi] = (np.tanh(K) if sigmoid else K) @ coefs
+                found[lo:hi] = sums_of_columns(np.tanh(K) if sigmoid else K, coefs)
         found += bias
         return found
 
