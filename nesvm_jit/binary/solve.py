@@ -124,6 +124,6 @@ def _labels(y: Any, n: int) -> np.ndarray:
 def _costs(C: float, y: np.ndarray, sample_weight: Any, class_weight: Any) -> np.ndarray:
     """c_i = C · class weight · sample weight."""
     c = costs(C, y, np.array([-1.0, 1.0]), sample_weight, class_weight)
-    if not all(c[y == k].any() for k in (-1.0, 1.0)):
+    if not all(((y == k) & (c != 0.0)).any() for k in (-1.0, 1.0)):
         raise InputError("each class must have a positive, finite weight")
     return c

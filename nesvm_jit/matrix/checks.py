@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..jit import exact_loop
+from ..jit import chunk_bounds, chunk_count, exact_kernel, exact_loop
 from ..settings import boolean as boolean
 from ..settings import whole_number as whole_number
 from .matrix import Csr, CsrArrays, Matrix, is_checked, readonly, trust_array, trust_csr
@@ -20,23 +20,34 @@ MOST_COLUMNS = 2**62  # with more columns, sums of indices could overflow
 ASCENDING, UNSORTED, INFINITE, BROKEN = range(4)
 
 
-@exact_loop
-def csr_fault(data, indices, indptr, n_cols):
-    """Return the worst fault of compressed rows, without reading outside of the arrays."""
-    worst = ASCENDING
-    columns = np.uint64(n_cols)
-    for i in range(len(indptr) - 1):
+@exact_kernel
+def _csr_faults(k, n_chunks, data, indices, indptr, n_cols, worst):
+    """The worst fault of the rows of chunk k, without reading outside of the arrays."""
+    first, last = chunk_bounds(len(indptr) - 1, n_chunks, k)
+    columns, found = np.uint64(n_cols), ASCENDING
+    for i in range(first, last):
         start, stop = indptr[i], indptr[i + 1]
         if start > stop or stop > len(indices):
-            return BROKEN
+            found = BROKEN
+            break
         for j in range(start, stop):
             if indices[j] >= columns:
-                return BROKEN
+                found = BROKEN
+                break
             if not np.isfinite(data[j]):
-                worst = max(worst, INFINITE)
+                found = max(found, INFINITE)
             if j > start and indices[j] <= indices[j - np.uint64(1)]:
-                worst = max(worst, UNSORTED)
-    return worst
+                found = max(found, UNSORTED)
+        if found == BROKEN:
+            break
+    worst[k] = found
+
+
+def csr_fault(data, indices, indptr, n_cols) -> int:
+    """Return the worst fault of compressed rows, without reading outside of the arrays."""
+    worst = np.zeros(chunk_count(len(indptr) - 1, len(data)), np.int64)
+    _csr_faults(len(worst), data, indices, indptr, n_cols, worst)
+    return int(worst.max())
 
 
 def _as_kept(a: np.ndarray, what: str) -> np.ndarray:
