@@ -109,16 +109,18 @@ def balanced_and_scaled(shard: Vectors, alpha: Any) -> tuple[DualPoint, int]:
     the rows that took."""
     points = balanced(shard, alpha)
     weights = [shard.dual_weights(a) for a in points]
+    if len(points) == 1:
+        return scaled(shard, points[0], sums_of(shard, points[0], weights[0])), 1
+    # everything between two feasible points is feasible
+    model, totals = shard.model, [shard.reduce(_total, (a,)) for a in points]
+    tops = [shard.reduce(_largest_share, (a,), by=max) for a in points]
     found = []
-    shares = [0.0]
-    if len(points) == 2:  # everything between two feasible points is feasible
-        totals = [shard.reduce(_total, (a,)) for a in points]
-        shares = sorted({0.0, 1.0, *best_shares(shard.model, totals, weights)})
-    for t in shares:
-        a = _between_points(shard, points, t)
-        between = (1.0 - t) * weights[0] + t * weights[-1]
-        found.append(scaled(shard, a, sums_of(shard, a, between)))
-    return max(found, key=lambda point: point.value), len(points)
+    for t in sorted({0.0, 1.0, *best_shares(model, totals, weights)}):
+        total, mean = (_mean(a, b, t) for a, b in (totals, weights))
+        top = 1.0 if tops == [1.0, 1.0] else _largest_between(shard, points, t)
+        found.append((*best_multiple(model, DualSums(total, 0.0, mean), top), t))
+    value, multiple, t = max(found)
+    return DualPoint(value, _multiple_between(shard, points, t, multiple)), 2
 
 
 def best_shares(model: Model, totals: list[float], weights: list[np.ndarray]) -> list[float]:
@@ -160,9 +162,10 @@ def balanced(shard: Vectors, alpha: Any) -> list[Any]:
     if imbalance == 0.0:
         return [alpha]
     heavy = 1.0 if imbalance > 0 else -1.0
-    total = shard.reduce(_total_slack, (alpha,), (heavy,))
+    slack = shard.map(_slack, (alpha,), (heavy,))
+    total = shard.reduce(_total, (slack,))
     share = abs(imbalance) / total if total > abs(imbalance) else 1.0
-    moved = shard.map(_moved, (alpha,), (heavy, share))
+    moved = shard.map(_moved, (alpha, slack), (heavy, share))
     return [_lower_class(shard, alpha, heavy), _lower_class(shard, moved, heavy)]
 
 
@@ -190,19 +193,36 @@ def no_dual_point(rows: RowData) -> np.ndarray:
     return np.zeros(len(rows.y))
 
 
-def _between_points(shard: Vectors, points: list[Any], t: float) -> Any:
-    if t in (0.0, 1.0):
-        return points[0] if t == 0.0 else points[-1]
-    return shard.map(_between, (points[0], points[-1]), (t,))
-
-
-def _between(rows: RowData, a: np.ndarray, b: np.ndarray, t: float) -> np.ndarray:
+def _mean(a: Any, b: Any, t: float) -> Any:
+    """(1 − t)a + tb."""
     return (1.0 - t) * a + t * b
+
+
+def _largest_between(shard: Vectors, points: list[Any], t: float) -> float:
+    """The largest α/c of a point between two."""
+    return float(shard.reduce(_largest_share_between, tuple(points), (t,), by=max))
+
+
+def _largest_share_between(rows: RowData, a: np.ndarray, b: np.ndarray, t: float) -> float:
+    return _largest_share(rows, _mean(a, b, t))
+
+
+def _multiple_between(shard: Vectors, points: list[Any], t: float, multiple: float) -> Any:
+    """A multiple of a point between two of a hinge."""
+    if t in (0.0, 1.0):
+        alpha = points[int(t)]
+        return alpha if multiple == 1.0 else shard.map(_multiple, (alpha,), (multiple, HINGE))
+    return shard.map(_between, tuple(points), (t, multiple))
+
+
+def _between(rows: RowData, a: np.ndarray, b: np.ndarray, t: float, multiple: float) -> np.ndarray:
+    return _multiple(rows, _mean(a, b, t), multiple, HINGE)
 
 
 def _multiple(rows: RowData, alpha: np.ndarray, t: float, loss: int) -> np.ndarray:
     """tα, inside its box also where rounding would lead out of it."""
-    return np.minimum(t * alpha, rows.c) if loss == HINGE else t * alpha
+    scaled = alpha if t == 1.0 else t * alpha
+    return np.minimum(scaled, rows.c) if loss == HINGE else scaled
 
 
 def _largest_share(rows: RowData, alpha: np.ndarray) -> float:
@@ -224,13 +244,10 @@ def _slack(rows: RowData, alpha: np.ndarray, heavy: float) -> np.ndarray:
     return np.where(inside, np.where(rows.y == heavy, alpha, rows.c - alpha), 0.0)
 
 
-def _total_slack(rows: RowData, alpha: np.ndarray, heavy: float) -> float:
-    return float(_slack(rows, alpha, heavy).sum())
-
-
-def _moved(rows: RowData, alpha: np.ndarray, heavy: float, share: float) -> np.ndarray:
-    slack = _slack(rows, alpha, heavy)
-    return alpha + share * np.where(rows.y == heavy, -slack, slack)
+def _moved(
+    rows: RowData, alpha: np.ndarray, slack: np.ndarray, heavy: float, share: float
+) -> np.ndarray:
+    return alpha - (heavy * share) * (rows.y * slack)
 
 
 def _lower_class(shard: Vectors, alpha: Any, heavy: float) -> Any:
@@ -242,7 +259,8 @@ def _lower_class(shard: Vectors, alpha: Any, heavy: float) -> Any:
 
 
 def _class_totals(rows: RowData, alpha: np.ndarray, heavy: float) -> np.ndarray:
-    return np.array([alpha[rows.y == heavy].sum(), alpha[rows.y != heavy].sum()])
+    side = rows.y == heavy
+    return np.array([alpha @ side, alpha @ ~side])
 
 
 def _scale_class(rows: RowData, alpha: np.ndarray, heavy: float, t: float) -> np.ndarray:

@@ -110,4 +110,4 @@ class FewKernelRows:
         if self._part is None:
             return V @ self._K
         used = np.flatnonzero(V.any(axis=0))
-        return V[:, used] @ self._K[self._part[used][:, None], self._part]
+        return (V[:, used] @ self._K[self._part[used]])[:, self._part]  # whole rows are soon copied

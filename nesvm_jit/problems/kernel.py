@@ -240,7 +240,7 @@ class KernelProblem:
         between = np.flatnonzero((e >= low) & (e <= high) & (self.c > 0.0))
         if not len(between):
             return 0.0
-        between = between[np.argsort(e[between], kind="stable")]
+        between = between[np.argsort(e[between])]  # a third of the time of a stable sort
         slope = float(self.c[e < low].sum() - self.c[self.y > 0].sum())
         slopes = slope + np.cumsum(self.c[between])
         flat = 1e-12 * float(self.c.sum())

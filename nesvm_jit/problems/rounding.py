@@ -71,13 +71,15 @@ def on_grid(beta: np.ndarray) -> np.ndarray:
     if total == 0.0:
         return np.zeros(len(beta))
     q = float(np.ldexp(1.0, max(int(np.frexp(total)[1]) - GRID_BITS, -1074)))
-    out = np.trunc(beta / q) * q
+    out = beta / q
+    np.trunc(out, out=out)
+    out *= q
     excess = float(out.sum())
-    heavy = np.copysign(1.0, excess) * out
-    top = int(heavy.argmax())
-    if heavy[top] >= abs(excess):  # one entry can give it all, and the largest feels it least
+    top = int(out.argmin() if excess < 0.0 else out.argmax())
+    if abs(out[top]) >= abs(excess):  # one entry can give it all, and the largest feels it least
         out[top] -= excess
         return out
+    heavy = np.copysign(1.0, excess) * out
     givers = np.flatnonzero(heavy > 0.0)
     has = heavy[givers]
     gives = np.clip(abs(excess) - (np.cumsum(has) - has), 0.0, has)

@@ -54,9 +54,11 @@ class Rows:
         self._pieces = pieces(data.bounds)
         self._work = sweep_workspace(self._block)
         self._chunks = chunk_count(self._block.rows, self._block.work)
+        self._signed = np.empty(self._block.rows)
         self._views: list[View] | None = None
         self._memory: Memory | None = None
         self._norms = np.empty(self.n_rows)
+        self._norms_above: np.ndarray | None = None  # once they are asked for
         self._cells = np.empty(self.n_rows, np.int32)
         self.facts = self._learn()
 
@@ -79,7 +81,9 @@ class Rows:
 
     def row_norms(self) -> np.ndarray:
         """‖x_i‖₂ of every row, rounded up."""
-        return self.map(_norms_above, (self._norms, self._cells))
+        if self._norms_above is None:
+            self._norms_above = self.map(_norms_above, (self._norms, self._cells))
+        return self._norms_above
 
     def row_cells(self) -> np.ndarray:
         """How many entries of every row are stored."""
@@ -163,7 +167,8 @@ class Rows:
         """Σ α_i y_i x_i."""
         out = np.zeros(self.n_features)
         for k, (X, at, rows, _) in enumerate(self._blocks()):
-            _accumulate(X, alpha[at] * rows.y, self._work.partials, out, k > 0)
+            signed = np.multiply(alpha[at], rows.y, out=self._signed[: len(rows.y)])
+            _accumulate(X, signed, self._work.partials, out, k > 0)
         return out
 
     def reduce_products(
