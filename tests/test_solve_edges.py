@@ -694,6 +694,15 @@ def test_single_precision_where_a_tenth_of_the_tolerance_covers_it():
     assert precision(X, Settings(kernel="poly"), poly)[0] == np.float64
 
 
+@pytest.mark.parametrize("model", ["csvm", "lssvm"])
+def test_sums_of_a_kernel_have_a_limit(model):
+    """LS-SVM ended in a traceback of scipy's."""
+    X = np.outer([1.0, -2.0, -0.2, -0.1], [1.0, -2.0, -0.2, -0.1])
+    with pytest.raises(InputError, match="n · C · the largest"):
+        solve(1e224 * X, [1.0, -1, 1, 1], model=model, kernel="precomputed", C=1e90)
+    assert np.isfinite(solve(X, [1.0, -1, 1, 1], kernel="precomputed", C=1e130).objective)
+
+
 def test_the_values_of_a_polynomial_kernel_have_a_limit():
     X = as_matrix([[1.0, 0.0], [0.0, -1.0]])
     assert spec_of(X, Settings(kernel="poly", gamma=1e100, degree=1)).gamma == 1e100

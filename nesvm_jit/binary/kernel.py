@@ -35,6 +35,9 @@ from .solution import Solution
 from .start import Unfinished
 
 
+LARGEST = 1e140  # that n · C · k(x, x) may be: its square is still a number
+
+
 def solve_kernel(
     X: Matrix,
     y: np.ndarray,
@@ -54,6 +57,7 @@ def solve_kernel(
     model = MODELS[settings.model]()
     loss = model.loss
     rows = rows or kernel_rows(X, settings)
+    _require_range(rows, c)
     problem = KernelProblem(rows, y, c, settings.bias, loss)
     run = Run(problem, settings, engine=settings.solver)
     if settings.solver == "auto":
@@ -124,6 +128,14 @@ def _run_pairwise(
         finer = problem.on_finer_rows()
         with run.going_on(finer):
             run_in_pairs(finer, pairwise.begin(finer, beta * problem.y), run, saving)
+
+
+def _require_range(rows: KernelRows, c: np.ndarray) -> None:
+    """Refuse kernels whose sums would overflow."""
+    with np.errstate(over="ignore"):
+        largest = rows.n * float(c.max()) * float(rows.diagonal().max())
+    if not largest <= LARGEST:
+        raise InputError("K and C must be smaller: n · C · the largest k(x, x) overflows")
 
 
 def _run_equations(problem: KernelProblem, run: Run, slot: Slot | None) -> None:

@@ -13,7 +13,7 @@ from ..matrix.checks import as_matrix
 from ..matrix.matrix import Matrix
 from .calibration import couple, normalise, sigmoid
 from .multiclass import ovr_choice, pairs, vote
-from .proven import proven_labels
+from .proven import proven_classes
 from .scoring import Scorer, require_columns, scorer_of
 
 
@@ -87,7 +87,7 @@ class Machine:
         """Return True for each row whose label is proven to be that of the exact optimum."""
         X = as_matrix(X, borrow=True)
         require_columns(X, self.n_features)
-        return proven_labels(self.record, self.problems, X)
+        return self.chosen(self.scores(X)) == proven_classes(self.record, self.problems, X)
 
     @interpreted_first
     def predict_proba(self, X: Any) -> np.ndarray:

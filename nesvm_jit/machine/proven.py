@@ -29,11 +29,13 @@ class Scores(NamedTuple):
     norms: np.ndarray
 
 
-def proven_labels(record: ModelRecord, problems: list[dict[str, Any]], X: Matrix) -> np.ndarray:
-    """Return True for each row whose label is proven to be that of the exact optimum."""
+def proven_classes(record: ModelRecord, problems: list[dict[str, Any]], X: Matrix) -> np.ndarray:
+    """Return for each row the number of the class that the exact optimum is proven to choose; −1
+    where there is no proof. The machine itself may choose another one: far from the optimum, its
+    bias can be outside all that is possible for the optimal one."""
     _require_provable(record, problems)
     n, k = shape(X)[0], len(record.classes)
-    found = np.zeros(n, dtype=bool)
+    found = np.full(n, -1)
     for lo in range(0, n, BLOCK):
         hi = min(n, lo + BLOCK)
         block = take_rows(X, np.arange(lo, hi))
@@ -84,14 +86,15 @@ def _bounds(
 
 
 def _decided(low: np.ndarray, high: np.ndarray, k: int, multiclass: str) -> np.ndarray:
-    """Return True for each row of which all scores between the bounds choose the same class."""
+    """Return for each row the class that all scores between the bounds choose, −1 if they do not
+    agree."""
     if k == 2:
-        return (low[:, 0] > 0.0) | (high[:, 0] < 0.0)
+        return np.select([low[:, 0] > 0.0, high[:, 0] < 0.0], [0, 1], -1)
     if multiclass == "ovr":
         best, rows = low.argmax(axis=1), np.arange(len(low))
         others = high.copy()
         others[rows, best] = -np.inf
-        return np.asarray(low[rows, best] > others.max(axis=1))
+        return np.where(low[rows, best] > others.max(axis=1), best, -1)
     least, most = np.zeros((len(low), k), dtype=int), np.zeros((len(low), k), dtype=int)
     for number, (i, j) in enumerate(pairs(k)):
         least[:, i] += low[:, number] > 0.0
@@ -103,7 +106,7 @@ def _decided(low: np.ndarray, high: np.ndarray, k: int, multiclass: str) -> np.n
         for j in range(k):
             if i != j:  # of equal scores the first one is chosen
                 wins[:, i] &= least[:, i] >= most[:, j] + (i > j)
-    return np.asarray(wins.any(axis=1))
+    return np.where(wins.any(axis=1), wins.argmax(axis=1), -1)
 
 
 def _linear(record: ModelRecord, X: Matrix) -> Scores:

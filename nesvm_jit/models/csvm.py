@@ -44,5 +44,5 @@ class CSvm:
     def dual_value(self, total, squares, dual_weights, most):
         # D(tα) = t Σα − ½t²‖dual weights‖²
         norm2 = float(dual_weights @ dual_weights)
-        t = min(most, total / norm2) if norm2 > 0.0 else most
+        t = min(most, float(total) / norm2) if norm2 > 0.0 else most
         return t * total - 0.5 * t * t * norm2, t

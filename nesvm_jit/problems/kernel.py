@@ -34,7 +34,8 @@ class KernelProblem:
         # with a loss cost; it is taken off every bound, so that K rounded to float32 certifies the
         # exact problem
         self._root = np.sqrt(np.abs(rows.diagonal()))
-        self._most_felt = float(np.linalg.norm(c * self._root))  # where every row has a loss
+        with np.errstate(over="ignore"):
+            self._most_felt = float(np.linalg.norm(c * self._root))  # where every row has a loss
         self._trail, self._terms = 0.0, 0  # Σ|β∘√K_ii| of all that was added up, in how many terms
         self._fresh = self._drift = 0.0  # ε ‖β∘√K_ii‖ of all that was added up, at first and now
 
