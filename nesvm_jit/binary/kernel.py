@@ -34,7 +34,6 @@ from .kernel_matrix import (
 from .solution import Solution
 from .start import Unfinished
 
-
 LARGEST = 1e140  # that n · C · k(x, x) may be: its square is still a number
 
 
