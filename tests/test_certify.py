@@ -353,3 +353,39 @@ def test_precomputed_files_are_certified(tmp_path, monkeypatch):
 
 def test_both_files_cannot_be_standard_input():
     assert "cannot both be standard input" in refused("certify", "-", "-")
+
+
+def test_rows_that_stay_on_disk_are_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    data_file(tmp_path / "two")
+    done("train", "-q", "two", "m")
+    done("convert", "-q", "two", "matrix")
+    monkeypatch.setattr("nesvm_jit.files.training.memory_bytes", lambda: 0.0)
+    assert refused("certify", "m", "matrix") == (
+        "nesvm-jit: certify needs rows in memory, these stay on disk\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ((), (None, None, None, False, np.float64)),
+        (("-c", "2"), (2.0, None, None, False, np.float64)),
+        (("-w1", "3", "-w-1", "2"), (None, {1.0: 3.0, -1.0: 2.0}, None, False, np.float64)),
+        (("--polish", "0"), (None, None, 0.0, False, np.float64)),
+        (("--exact", "--float32"), (None, None, None, True, np.float32)),
+    ],
+)
+def test_the_options_of_the_command_reach_the_library(tmp_path, monkeypatch, options, expected):
+    monkeypatch.chdir(tmp_path)
+    data_file(tmp_path / "two")
+    done("train", "-q", "two", "m")
+    asked = []
+
+    def noted(machine, X, y, C, *, class_weight, polish, exact):
+        asked.append((C, class_weight, polish, exact, X.dtype))
+        return certify(machine, X, y, C, class_weight=class_weight, polish=0.0)
+
+    monkeypatch.setattr("nesvm_jit.certifying.checker.certify", noted)
+    done("certify", *options, "m", "two")
+    assert asked == [expected]

@@ -10,12 +10,14 @@ import pytest
 from nesvm_jit import InputError, NotCertifiedWarning
 from nesvm_jit.binary.centred import centre_columns
 from nesvm_jit.binary.finish import conclude
+from nesvm_jit.binary.kernel_columns import _halvings, _scaled_entries
 from nesvm_jit.endings import Outcome, describe_uncertified, worst_status
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import as_scipy
 from nesvm_jit.models import MODELS as FORMULAS
 from nesvm_jit.problems.certificate import DualPoint, best_shares
 from nesvm_jit.problems.linear import problem_in_memory
+from nesvm_jit.problems.rounding import EntryError
 from nesvm_jit.settings import ENDINGS, STATUSES, Settings
 from nesvm_jit.solvers import linear_program
 from nesvm_jit.solvers.run import Run
@@ -23,8 +25,9 @@ from scipy import optimize
 from scipy.optimize import OptimizeResult
 from scipy.sparse import csr_matrix
 
+from . import optima
 from .commands import command, done
-from .data import blobs, half_space
+from .data import blobs, half_space, separable
 from .endings import solve, statuses_of, train
 
 MODELS = ("csvm", "lpsvm", "lssvm")
@@ -274,6 +277,14 @@ def test_rows_that_are_separable_and_huge_are_certified(bias, solver, seed):
     )
 
 
+def test_a_kernel_of_separable_rows_is_certified_by_newton_however_large_the_cost():
+    """Residuals that are rounding cost as much as the penalty there: a multiple has none."""
+    X, y = separable(np.random.default_rng(4))
+    s = solve(X @ X.T, y, kernel="precomputed", C=1e12, solver="newton", max_iter=60)
+    assert s.status == "converged"
+    assert s.objective == pytest.approx(optima.optimum("csvm", X, y, np.full(26, 1e12), True))
+
+
 @pytest.mark.parametrize(
     ("name", "most", "model"),
     [
@@ -441,3 +452,25 @@ def test_a_tiny_kernel_is_scaled_and_told_as_it_was_given(weight):
     assert tiny.history["dual"].tolist() == (plain.history["dual"] * 2.0**40).tolist()
     assert [row["dual"] for row in told] == tiny.history["dual"][: len(told)].tolist()
     assert (plain.certified and len(told) > 1) or weight < 1.0
+
+
+@pytest.mark.parametrize(
+    ("largest", "k"),
+    [
+        *((0.0, 0), (2.0, 0), (2.0**-8, 0), (0.75 * 2.0**-8, 8), (2.0**-9, 8), (2.0**-10, 8)),
+        *((0.75 * 2.0**-10, 10), (2.0**-59, 58), (2.0**-61, 60), (2.0**-63, 60), (1e-300, 60)),
+    ],
+)
+def test_a_kernel_that_is_smaller_than_the_bias_is_scaled_by_a_power_of_four(largest, k):
+    K = largest * np.array([[0.25, -1.0], [-1.0, 0.5]])
+    assert _halvings(K, np.array([3.0, 0.0])) == k
+    assert _halvings(K, np.array([3.0, 5e-324])) == 0  # which would be lost
+
+
+def test_what_entries_are_off_is_scaled_with_them():
+    """Errors are at most ε κ_i κ_j, and K + diag(τ) is positive semidefinite."""
+    entries = EntryError(1e-15, np.array([1.0, 3.0]), np.array([0.0, 2.0**-80]))
+    scaled = _scaled_entries(entries, 40)
+    assert scaled.epsilon == 1e-15
+    assert scaled.roots.tolist() == [2.0**20, 3.0 * 2.0**20]
+    assert scaled.shift.tolist() == [0.0, 2.0**-40]

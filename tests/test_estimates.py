@@ -4,7 +4,7 @@ import time
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, convert, cross_validate, open_matrix, solve, train
+from nesvm_jit import InputError, convert, cross_validate, get_threads, open_matrix, solve, train
 from nesvm_jit.binary import linear
 from nesvm_jit.cli import words
 from nesvm_jit.machine import estimate as estimates
@@ -67,6 +67,14 @@ def test_an_estimate_adds_up_what_every_sub_problem_keeps(classes, multiclass, p
     without = estimate(n, p, n * p, classes, multiclass, False)
     assert found.bytes - without.bytes == pytest.approx(8 * p * problems)
     assert found.seconds > 0
+
+
+def test_an_estimate_of_the_time_goes_with_sub_problems_and_cells_and_is_shared_by_threads():
+    """Of a hundred classes of 20 000 rows and 10 features, 200 000 cells in each of 100 passes."""
+    many = estimate(20_000, 10, 200_000, 100, "ovr", True)
+    assert many.seconds * get_threads() == pytest.approx(100 * 0.004 + 100 * 200_000 * 8e-8)
+    pairs = estimate(20_000, 10, 200_000, 100, "ovo", True)
+    assert pairs.seconds * get_threads() == pytest.approx(4950 * 0.004 + 99 * 200_000 * 8e-8)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

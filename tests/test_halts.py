@@ -8,14 +8,19 @@ import numpy as np
 import pytest
 from nesvm_jit import NotCertifiedWarning, train
 from nesvm_jit import clock as clocks
+from nesvm_jit.binary import finish_kernel
 from nesvm_jit.binary.finish import untrained
 from nesvm_jit.clock import Halt, look, must_end, pieces, undisturbed, watching
 from nesvm_jit.endings import Outcome, describe_uncertified, outcomes_of
+from nesvm_jit.kernels.loss import HINGE
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.numerics.cholesky import factorise
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
+from nesvm_jit.problems.labels import bias_range, radius_of
 from nesvm_jit.settings import Settings
+from nesvm_jit.solvers import pairwise
 from nesvm_jit.solvers import rescue as rescues
+from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.rescue import before_rescue, is_trained, rescue
 from nesvm_jit.solvers.run import Run
 from scipy.spatial.distance import cdist
@@ -209,6 +214,85 @@ def test_known_sums_settle_a_point_without_a_row_of_the_matrix(monkeypatch):
     loose = problem.settle_known(wrong)
     assert loose.objective > settled.objective
     assert loose.dual.value < settled.dual.value
+
+
+def cut_short(status, rounds=3):
+    """A run of so many rounds that ends like this, and how many kernel values its point takes."""
+    problem, run = late_run(120, max_iter=rounds)
+    run_in_pairs(problem, pairwise.begin(problem, None), run)
+    run.enter(problem.current())
+    run.status = status
+    return problem, run, np.count_nonzero(problem.beta) * problem.n_rows
+
+
+@pytest.mark.parametrize("status", ["time_limit", "interrupted", "iteration_limit"])
+@pytest.mark.parametrize("more", [-1, 0])
+def test_only_what_is_long_and_cut_short_is_settled_without_kernel_values(
+    status, more, monkeypatch
+):
+    problem, run, cells = cut_short(status)
+    monkeypatch.setattr(finish_kernel, "QUICK_CELLS", cells + more)
+    known, settled = [], problem.settle_known
+    monkeypatch.setattr(problem, "settle_known", lambda at: known.append(at) or settled(at))
+    at_once = status != "iteration_limit" and more < 0
+    if at_once:
+        monkeypatch.setattr(KernelRows, "_compute", None)
+        monkeypatch.setattr(KernelRows, "times", None)
+    found = finish_kernel.settle_kernel(run)
+    assert bool(known) == at_once
+    assert 0.0 < run.dual < run.objective < problem.c.sum()
+    np.testing.assert_allclose(found["beta"], problem.beta, atol=1e-9)
+    np.testing.assert_allclose(found["margins"], problem.f + found["b"], atol=1e-9)
+
+
+@pytest.mark.parametrize("change", [{"known": None}, "far"])
+def test_a_latest_point_whose_sums_are_not_known_bounds_nothing(change, monkeypatch):
+    monkeypatch.setattr(finish_kernel, "QUICK_CELLS", 0)
+    problem, run, _ = cut_short("time_limit", 2)
+    if change == "far":
+        change = {"known": run.best.known._replace(reach=math.inf)}
+    run.latest = run.latest._replace(**change)
+    finish_kernel.settle_kernel(run)
+    assert run.dual == problem.settle_known(run.best).dual.value
+    run.best = run.latest  # it is settled with kernel values then
+    monkeypatch.setattr(problem, "settle_known", None)
+    finish_kernel.settle_kernel(run)
+    assert 0.0 < run.dual < run.objective < problem.c.sum()
+
+
+@pytest.mark.parametrize("latest_is_better", [False, True])
+def test_the_better_of_two_bounds_is_kept_where_a_fit_is_cut_short(latest_is_better, monkeypatch):
+    monkeypatch.setattr(finish_kernel, "QUICK_CELLS", 0)
+    _, worse, _ = cut_short("time_limit", 2)
+    problem, run, _ = cut_short("time_limit", 6)
+    points = [worse.best, run.best] if latest_is_better else [run.best, worse.best]
+    bounds = [problem.settle_known(at).dual for at in points]
+    run.best, run.latest = points
+    found = finish_kernel.settle_kernel(run)
+    best = bounds[latest_is_better]
+    assert best.value > bounds[not latest_is_better].value
+    assert run.dual == best.value
+    np.testing.assert_array_equal(run.alpha, best.alpha)
+    np.testing.assert_array_equal(found["beta"], problem.settle_known(points[0]).beta)
+    assert found["b"] == points[0].point[-1]
+
+
+def test_a_point_worse_than_zero_is_not_returned_where_a_fit_is_cut_short(monkeypatch):
+    monkeypatch.setattr(finish_kernel, "QUICK_CELLS", 0)
+    problem, run, _ = cut_short("interrupted")
+    at, n = run.best, problem.n_rows
+    worse = at.known._replace(f=1e3 * at.known.f)
+    run.best = at._replace(point=1e3 * at.point, known=worse)
+    run.latest = at
+    found = finish_kernel.settle_kernel(run)
+    assert not found["beta"].any()
+    assert (found["b"], found["margins"].tolist()) == (0.0, [0.0] * n)
+    costs = float(problem.c.sum())
+    assert costs <= run.objective <= costs * (1 + 1e-12)
+    off = radius_of(run.objective, run.dual) * problem.rows.entries.roots
+    b_range = bias_range(problem.y, problem.c, np.zeros(n), off, HINGE)
+    assert found["bias_range"] == approx(b_range)
+    assert run.dual == problem.settle_known(at).dual.value > 0.0
 
 
 # ---------------------------------------------------------------- machines of few rows

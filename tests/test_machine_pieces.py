@@ -11,6 +11,8 @@ from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
 from nesvm_jit.jit.threads import own_threads
+from nesvm_jit.kernels.gram import columns_of
+from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.machine import parallel, scoring
 from nesvm_jit.machine.assembled import linear_machine
 from nesvm_jit.machine.jobs import make_job
@@ -18,6 +20,7 @@ from nesvm_jit.machine.machine import Machine
 from nesvm_jit.machine.parallel import run_all, run_chains
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.matrix import shape
+from nesvm_jit.matrix.rows import as_scipy
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
 from scipy.special import expit
@@ -160,6 +163,21 @@ def test_features_that_support_vectors_lack_count_in_distances():
     np.testing.assert_allclose(
         m.decision_function(csr_matrix(X[:, :2])), K @ m.record.coefs[:, 0] + 0.25, rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("width", [2, 3, 4, 5000])
+def test_rows_and_support_vectors_are_moved_by_the_mean_of_these_in_every_column(width):
+    """A centre with fewer entries than the rows have columns would be read beyond its end."""
+    centred = columns_of("Z", as_matrix(csr_matrix(V)), as_spec("rbf", 0.5, 0.0, 3, 3))
+    rows = np.zeros((5, width))
+    rows[:, :3] = X[:, :width]
+    rows[:, -1] = 7.0
+    found, columns = scoring._of_one_width(as_matrix(csr_matrix(rows)), centred)
+    found, columns = scoring._without_empty_columns(found, columns)
+    assert shape(found)[1] == shape(columns.Z)[1] == min(max(width, 3), 4)
+    mean = as_scipy(columns.Z).toarray().mean(axis=0)
+    np.testing.assert_allclose(columns.centre, mean, rtol=1e-15)
+    assert np.count_nonzero(mean) == 2
 
 
 def test_support_vectors_are_prepared_once(monkeypatch):

@@ -503,6 +503,15 @@ def test_a_constant_is_reached_by_tests_that_run_a_line_with_its_name(project):
     assert nearest(constant, reaching(tests, lines), 40.0) == ([1], 1)
 
 
+@pytest.mark.parametrize("sign", ["a, b=STEP", "*, b=STEP", "a=[STEP, 1]"])
+def test_a_constant_that_is_a_default_is_reached_by_tests_that_run_its_function(project, sign):
+    text = f"STEP = 2\ndef f({sign}):\n    b = 1\n    return b\ndef g(a):\n    return a\n"
+    constant = next(f for f in project(text) if f.line == 1)
+    tests = {"tests/test_a.py::t": 0.1, "tests/test_a.py::u": 0.1, "tests/test_a.py::v": 0.1}
+    lines = {k: [f"tests/test_a.py::{t}"] for k, t in ((3, "t"), (4, "v"), (6, "u"))}
+    assert nearest(constant, reaching(tests, lines), 40.0) == ([0, 2], 2)
+
+
 def test_a_constant_that_no_line_names_is_reached_by_all_tests_of_its_file(project):
     (constant,) = project("x = 2\ndef f(a):\n    return a\n")
     reach = reaching({"tests/test_a.py::t": 0.1}, {3: ["tests/test_a.py::t"]})

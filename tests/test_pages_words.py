@@ -77,6 +77,12 @@ def test_the_subtitle_names_machine_and_data(changes, said):
             "No machine of this kind can have an objective more than 0.084 % lower than this one.",
         ),
         (
+            8.41e-4,
+            1,
+            False,
+            "No machine of this kind can have an objective more than 0.085 % lower than this one.",
+        ),
+        (
             8.4e-4,
             2,
             False,
@@ -145,8 +151,8 @@ def test_more_is_said_of_tolerance_and_objective(model, parts):
 
 
 def test_tiles_of_a_run():
-    assert words.training_tiles(run(n_support=12345), "97.5 %") == [
-        [f"0.084{HARD}%", "certified gap"],
+    assert words.training_tiles(run(n_support=12345, gap=8.41e-4), "97.5 %") == [
+        [f"0.085{HARD}%", "certified gap"],  # no more than this
         ["97.5 %", "training rows right"],
         [f"12{THIN}345", "support vectors"],
         [f"2{HARD}s", "to train"],
@@ -281,6 +287,11 @@ def test_a_path_whose_fits_are_all_proved_says_how_well():
         "more": "No score below is the work of a fit that was ended too early.",
         "certified": True,
     }
+
+
+def test_the_largest_gap_of_a_path_is_rounded_up():
+    said = words.path_certificate(path([cell(1.0, gaps=[1e-4, 8.41e-4])]))["sentence"]
+    assert f" within 0.085{HARD}% of " in said
 
 
 def test_a_path_with_fits_that_were_ended_counts_those_that_were_not():

@@ -420,3 +420,13 @@ def test_where_time_is_limited_all_sub_problems_together_are_small(kernel, n, p)
     for parts, limited in (([part], True), ([half, half], True), ([part, half], False)):
         assert suits(X, parts, Settings(kernel=kernel))
         assert suits(X, parts, Settings(kernel=kernel, time_limit=1.0)) is limited
+
+
+@pytest.mark.parametrize(
+    ("model", "kernel", "most"), [("csvm", "linear", 2**17), ("lssvm", "rbf", 500)]
+)
+def test_the_largest_of_all_sub_problems_must_be_small(model, kernel, most):
+    X = np.zeros((2000, 4))
+    for sizes, small in (([2, most], True), ([2, most + 1, 3], False)):
+        parts = [Part(None, np.ones(n), np.ones(n)) for n in sizes]
+        assert suits(X, parts, Settings(model=model, kernel=kernel)) is small

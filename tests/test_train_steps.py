@@ -19,6 +19,7 @@ from nesvm_jit.machine.calibration import fit_sigmoid
 from nesvm_jit.machine.folds import stratified_folds
 from nesvm_jit.machine.jobs import Job, Posed, Problem, make_problems
 from nesvm_jit.machine.machine import Machine
+from nesvm_jit.machine.session import Session
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.settings import Settings
 from scipy.sparse import csr_matrix
@@ -507,6 +508,17 @@ def test_several_problems_share_one_kernel_matrix(monkeypatch, engines_only, opt
         y = np.where(y == 9.0, 4.0, y)
     train(X, y, gamma=0.5, **{k: v for k, v in options.items() if k != "two"})
     assert orders == shared
+
+
+def test_a_shared_kernel_matrix_may_take_a_quarter_of_the_time(monkeypatch, engines_only):
+    X, y = blobs()
+    shares, within = [], Session.within
+    monkeypatch.setattr(
+        Session, "within", lambda self, *given: shares.append(given[0]) or within(self, *given)
+    )
+    train(X, y, kernel="rbf", gamma=0.5)
+    cross_validate(X, y, 2, kernel="rbf", gamma=0.5)
+    assert shares == [0.25, 0.25]
 
 
 def test_the_width_of_a_kernel_is_one_for_all_problems():

@@ -29,8 +29,8 @@ def settle_kernel(run: Run) -> dict[str, Any]:
     assert isinstance(problem, KernelProblem)
     beta, b = (problem.beta, 0.0) if run.best is None else problem.split(run.best.point)
     long = np.count_nonzero(beta) * problem.n_rows > QUICK_CELLS
-    if long and run.status in ("time_limit", "interrupted") and _is_known(run.best):
-        return _settle_at_once(problem, run)
+    if long and run.status in ("time_limit", "interrupted") and run.best and _is_known(run.best):
+        return _settle_at_once(problem, run, run.best)
     if run.alpha is None or not np.array_equal(beta, problem.beta):
         problem.place(beta)
         run.certify(problem.current())
@@ -38,23 +38,22 @@ def settle_kernel(run: Run) -> dict[str, Any]:
     return _settle_at(problem, np.append(beta, b), run, lift=not goes_on)
 
 
-def _is_known(at: Evaluation | None) -> bool:
+def _is_known(at: Evaluation) -> bool:
     """Whether a point can be settled from sums that are known, of so many terms."""
-    return at is not None and at.known is not None and at.known.reach < np.inf
+    return at.known is not None and at.known.reach < np.inf
 
 
-def _settle_at_once(problem: KernelProblem, run: Run) -> dict[str, Any]:
+def _settle_at_once(problem: KernelProblem, run: Run, best: Evaluation) -> dict[str, Any]:
     """The best point of a run that was cut short and the better of its bound and that of the
     latest, without any more rows of K."""
-    assert run.best is not None
-    found, b = problem.settle_known(run.best), float(run.best.point[-1])
+    found, b = problem.settle_known(best), float(best.point[-1])
     bound = found.dual
-    if run.latest is not None and run.latest is not run.best and _is_known(run.latest):
+    if run.latest is not None and _is_known(run.latest):
         bound = max(bound, problem.settle_known(run.latest).dual, key=lambda dual: dual.value)
     run.settle(found.objective, bound)
     require_zero(run, np.zeros(problem.n_rows))
     costs = up(float(problem.c.sum()) * (1.0 + growth(problem.n_rows)))
-    if not run.objective <= costs and run.settings.returned == "best":
+    if not run.objective <= costs:
         zero = np.zeros(problem.n_rows)
         found, b = found._replace(beta=zero, f=zero, off=zero), 0.0
         run.settle(costs, DualPoint(run.dual, run.alpha))

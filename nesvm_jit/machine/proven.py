@@ -95,7 +95,7 @@ def _decided(low: np.ndarray, high: np.ndarray, k: int, multiclass: str) -> np.n
         others = high.copy()
         others[rows, best] = -np.inf
         return np.where(low[rows, best] > others.max(axis=1), best, -1)
-    least, most = np.zeros((len(low), k), dtype=int), np.zeros((len(low), k), dtype=int)
+    least, most = np.zeros((2, len(low), k))  # wins of each class
     for number, (i, j) in enumerate(pairs(k)):
         least[:, i] += low[:, number] > 0.0
         most[:, i] += ~(high[:, number] < 0.0)

@@ -217,14 +217,20 @@ def _reached(fault: Fault, reach: Reach) -> int:
 
 
 def _lines_naming(path: str, names: set[str]) -> set[int]:
-    """Lines inside functions of a file that use one of the names."""
+    """Lines inside functions of a file that use one of the names; a default is used by all lines of
+    its function."""
     tree = ast.parse((ROOT / path).read_text())
-    return {
-        inner.lineno
-        for node in ast.walk(tree)
-        if isinstance(node, ast.FunctionDef)
-        for inner in ast.walk(node)
-        if (isinstance(inner, ast.Name) and inner.id in names)
-        or (isinstance(inner, ast.Attribute) and inner.attr in names)
-        or (isinstance(inner, ast.keyword) and inner.arg in names)
-    }
+    used: set[int] = set()
+    for node in (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)):
+        used |= {inner.lineno for inner in ast.walk(node) if _named(inner) in names}
+        defaults = [d for d in (*node.args.defaults, *node.args.kw_defaults) if d is not None]
+        if any(_named(inner) in names for d in defaults for inner in ast.walk(d)):
+            used |= {*range(node.body[0].lineno, (node.body[-1].end_lineno or 0) + 1)}
+    return used
+
+
+def _named(node: ast.AST) -> str | None:
+    """What a name, an attribute or an argument by name is called."""
+    if isinstance(node, ast.Name):
+        return node.id
+    return getattr(node, "attr", None) or (node.arg if isinstance(node, ast.keyword) else None)
