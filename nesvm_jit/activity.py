@@ -4,7 +4,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-_lock = threading.Lock()
+_lock = threading.RLock()  # a signal may ask while it is held
 _doing: dict[object, str] = {}  # texts of all activities, in the order in which they began
 
 

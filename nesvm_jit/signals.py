@@ -27,6 +27,8 @@ class _Heard:
         self.hear: Hear | None = None
         self.midline = False  # True if the cursor of a terminal may be within a line
         self.depth = 0
+        self.holding = 0  # deferrals that are under way
+        self.held = False  # True if a signal has arrived in one that would have interrupted
 
 
 _heard = _Heard()
@@ -73,12 +75,31 @@ def watched(hear: Hear | None = None, midline: bool = False) -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Finish the work inside even if a signal arrives; then raise KeyboardInterrupt."""
-    came: list[bool] = []
-    with watched(lambda: came.append(True)):
+    """Finish the work inside even if a signal interrupts it; then raise KeyboardInterrupt.
+
+    A fit that hears signals hears them at once. Outside of `watched` this is for Ctrl-C alone, and
+    in other threads than the main one it does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
         yield
-    if came:
-        raise KeyboardInterrupt
+        return
+    plain = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if plain:
+        signal.signal(signal.SIGINT, _hold)
+    _heard.holding += 1
+    try:
+        yield
+    finally:
+        _heard.holding -= 1
+        if plain:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if _heard.held and not _heard.holding:
+            _heard.held = False
+            raise KeyboardInterrupt
+
+
+def _hold(number: int, frame: FrameType | None) -> None:
+    _heard.held = True
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
@@ -87,6 +108,11 @@ def _handle(number: int, frame: FrameType | None) -> None:
             os.write(2, b"\n" * _heard.midline + b"nesvm-jit: interrupted\n")
         os._exit(128 + number)
     _heard.first = number
-    if _heard.hear is None:
-        raise KeyboardInterrupt
-    _heard.hear()
+    try:
+        if _heard.hear is None:
+            raise KeyboardInterrupt
+        _heard.hear()
+    except KeyboardInterrupt:
+        if not _heard.holding:
+            raise
+        _heard.held = True

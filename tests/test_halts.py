@@ -338,6 +338,19 @@ def test_a_machine_of_few_rows_is_better_than_none(monkeypatch):
     assert problem.beta.sum() == approx(0.0, abs=1e-9)
 
 
+def test_a_machine_of_the_first_rows_is_made_though_there_is_no_time_at_all(small_pieces):
+    problem, run = late_run(limit=1.0, late=2.0)
+    problem.rows.computed = 0.0
+    with watching(lambda: -1.0):
+        rescue(problem, run, np.random.default_rng(1))
+    assert run.status == "time_limit"
+    assert 2 <= len(np.flatnonzero(problem.beta)) <= 16
+    assert problem.rows.computed <= 17.0
+    assert run.dual > 0.0
+    assert run.objective < problem.c.sum()
+    assert problem.beta.sum() == approx(0.0, abs=1e-9)
+
+
 def test_sub_problems_that_were_not_begun_are_named():
     X, _, _ = draw(60)
     y = np.arange(60) % 3

@@ -113,6 +113,69 @@ def test_what_is_finished_first_is_finished():
     assert work == ["done", "again"]
 
 
+def test_a_fit_hears_a_signal_at_once_and_is_not_interrupted_afterwards():
+    heard = []
+    with watched(lambda: heard.append(True)), deferred():
+        send(signal.SIGTERM)
+        assert heard == [True]
+
+
+def test_without_a_command_ctrl_c_comes_after_what_is_finished_first():
+    work, before = [], handlers()
+
+    def write():
+        with deferred():
+            with deferred():
+                send(signal.SIGINT)
+                work.append("inside")
+            work.append("done")
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert work == ["inside", "done"]
+    assert handlers() == before
+    with deferred():
+        work.append("again")
+
+
+@pytest.mark.parametrize("make", ["exact_loop", "exact_kernel"])
+def test_a_signal_while_a_loop_is_compiled_comes_after_it(make, monkeypatch):
+    """LLVM calls Python, where an exception is lost but for its traceback."""
+    policy = pytest.importorskip("nesvm_jit.jit.policy")
+    if policy.PLAIN:
+        pytest.skip("nothing is compiled")
+    from nesvm_jit.jit import cache, compiled
+
+    begun, ended = [], []
+    load, save = cache.CodeCache.load_overload, cache.CodeCache.save_overload
+
+    def sending(*args):
+        if not begun:
+            begun.append(send(signal.SIGTERM))
+        load(*args)  # as if there were no code yet
+
+    def saving(*args):
+        save(*args)
+        ended.append(True)
+
+    monkeypatch.setattr(cache.CodeCache, "load_overload", sending)
+    monkeypatch.setattr(cache.CodeCache, "save_overload", saving)
+
+    def body(k, n, x):
+        x[k] = n
+
+    loop, x = getattr(policy, make)(body), np.zeros(3)
+
+    def run():
+        with watched(), compiled():
+            loop(*((3, x) if make == "exact_kernel" else (0, 3, x)))
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert ended[-1:] == [True]
+    assert not x.any()
+
+
 def test_signals_that_are_ignored_stay_ignored():
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:

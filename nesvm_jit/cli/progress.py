@@ -19,6 +19,7 @@ TICK = 0.5  # seconds after which a line is shown again with the present time
 WAITING = 2.0  # seconds without a row after which a fit shows PREPARING
 PREPARING = "preparing; the first run of its kind compiles, later ones do not"
 ENDING = "ending with the best model found; Ctrl-C again to give it up"
+ENDING_AFTER = "it ends after that; Ctrl-C again to give it up"
 
 Row = dict[str, Any]
 Line = Callable[[Row, Row, float], str]  # makes a line of a row, the first row and the seconds
@@ -131,7 +132,8 @@ class Progress:
         if not self._ending:
             raise KeyboardInterrupt
         with contextlib.suppress(RuntimeError):  # a line was being printed when the signal arrived
-            self._show(self._ending)
+            doing = activity.current()
+            self._show(f"{doing}; {ENDING_AFTER}" if doing else self._ending)
 
 
 def _columns() -> int:

@@ -7,6 +7,7 @@ from typing import Any
 import numba
 from numba.extending import overload
 
+from ..signals import deferred
 from .cache import attach_cache
 from .environment import require_threading_layer
 from .flags import options_of
@@ -35,11 +36,24 @@ def make_kernel(function: Function, exact: bool, name: str) -> Any:
     body = numba.njit(pipeline_class=LinkedCompiler, **options)(function)
     entry = make_entry(body, options)
     attach_cache(entry, f"{exact=}", name)
-    return entry
+    return _whole(entry)
 
 
 def make_loop(function: Function, exact: bool, name: str) -> Any:
     """A serial loop, kept under its name."""
     dispatcher = numba.njit(**options_of(exact))(function)
     attach_cache(dispatcher, f"{exact=}", name)
+    return _whole(dispatcher)
+
+
+def _whole(dispatcher: Any) -> Any:
+    """The same, compiling to the end where a signal comes: LLVM calls Python, where an exception is
+    lost but for its traceback on standard error."""
+    compile_one = dispatcher.compile
+
+    def compile_whole(signature: Any) -> Any:
+        with deferred():
+            return compile_one(signature)
+
+    dispatcher.compile = compile_whole
     return dispatcher

@@ -17,6 +17,7 @@ from numba import prange, types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
+from ..signals import deferred
 from .cache import attach_cache
 
 _INT = ir.IntType(64)
@@ -48,7 +49,8 @@ def threads_address() -> int:
     _load_tbb()
     dispatcher = numba.njit(parallel=True, nogil=True)(_run_side_by_side)
     attach_cache(dispatcher, "side by side")
-    dispatcher.compile(_SIDE_BY_SIDE)
+    with deferred():
+        dispatcher.compile(_SIDE_BY_SIDE)
     compiled = dispatcher.overloads[_SIDE_BY_SIDE]
     _KEPT.append(compiled)
     return int(compiled.library.get_pointer_to_function(compiled.fndesc.llvm_func_name))

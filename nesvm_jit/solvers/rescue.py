@@ -4,13 +4,14 @@ import time
 
 import numpy as np
 
+from ..clock import Halt, undisturbed
 from ..problems.kernel import KernelProblem
 from .coarse import run_in_pairs
 from .pairwise import begin
 from .run import Run
 
 RESERVE = 0.5  # share of the time that is kept for it until a run has found something
-TRIED = 16  # rows of K that tell how long one takes
+TRIED = 16  # rows of K that tell how long one takes, and are used however long they take
 SPENT = 0.5  # share of what is left then that more rows may take
 ROUGH = 0.03  # the relative gap that the machine is solved to, on its rows
 
@@ -28,32 +29,39 @@ def before_rescue(run: Run) -> float:
 
 
 def rescue(problem: KernelProblem, run: Run, rng: np.random.Generator) -> None:
-    """The machine of as many rows of each class as the time allows, as a point of the whole
-    problem: it is also a dual point. The run, whose time was over, ends with it."""
+    """The machine of as many rows of each class as the time allows, TRIED at least, as a point of
+    the whole problem: it is also a dual point. The run, whose time was over, ends with it."""
     run.status = ""
     run.begin_again(problem)
     rows = _drawn(problem, rng)
+    tried = rows[: min(TRIED, problem.rows.capacity)]
     began = time.perf_counter()
-    problem.rows.fetch(rows[: min(TRIED, problem.rows.capacity)])
+    with undisturbed():
+        problem.rows.fetch(tried)
     seconds = (time.perf_counter() - began) / TRIED
     most = SPENT * max(0.0, run.remaining()) / max(seconds, 1e-9)
-    count = int(min(len(rows), problem.rows.capacity, most))
-    some = np.sort(rows[: max(2, count)])
-    problem.rows.fetch(some)
+    some = np.sort(rows[: max(len(tried), int(min(len(rows), problem.rows.capacity, most)))])
+    try:
+        problem.rows.fetch(some)
+    except Halt:
+        some = np.sort(tried)
     share = float(problem.c.sum() / max(problem.c[some].sum(), np.finfo(float).tiny))
     small = KernelProblem(
         problem.rows.subset(some), problem.y[some], share * problem.c[some], problem.bias
     )
     left = max(0.0, SPENT * run.remaining())
     settings = run.settings.derive(tol=ROUGH, time_limit=left, callback=None, checkpoint=None)
-    run_in_pairs(small, begin(small, None), Run(small, settings))
-    beta = np.zeros(problem.n_rows)
-    beta[some] = small.beta
-    problem.place(beta)
-    best = problem.scaled(problem.beta, problem.f)
-    if best.alpha.any():
-        problem.place(best.alpha * problem.y)
-    run.record(problem.current(), certify=True)
+    with undisturbed():  # what is left takes less than the rows did
+        run_in_pairs(small, begin(small, None), Run(small, settings))
+        if not small.beta.any():
+            small.place(small.y * small.c.min())
+        beta = np.zeros(problem.n_rows)
+        beta[some] = small.beta
+        problem.place(beta)
+        best = problem.scaled(problem.beta, problem.f)
+        if best.alpha.any():
+            problem.place(best.alpha * problem.y)
+        run.record(problem.current(), certify=True)
     run.status = run.status or "time_limit"
 
 
