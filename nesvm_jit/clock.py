@@ -8,16 +8,23 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
+from contextvars import copy_context
+from typing import TypeVar
 
 from . import signals
 
 # Seconds that work continues after it was asked to end, so that it can finish an iteration: only
 # then is its state complete and can be saved.
 GRACE = 0.3
+LOOK = 0.05  # seconds between two looks at work that a library does
 PIECE = 0.2  # seconds that a piece of work takes, approximately
 FIRST_PIECE = 8  # number of parts in the first piece
 GROWTH = 4  # a piece has at most so many times as many parts as the one before
+
+
+Made = TypeVar("Made")
 
 
 class Clock:
@@ -142,3 +149,23 @@ def pieces(parts: int) -> Iterator[slice]:
         size = max(1, min(GROWTH * size, round(size * PIECE / seconds)))
         if done < parts:
             look()
+
+
+def apart(work: Callable[[], Made]) -> Made:
+    """Return what `work` returns: a long call of a library that knows nothing of this clock, but
+    lets other threads run. It has a thread of its own; where the work is ended, the thread is left
+    behind, and its result is dropped."""
+    made: Future[Made] = Future()
+
+    def run() -> None:
+        try:
+            made.set_result(work())
+        except BaseException as e:
+            made.set_exception(e)
+
+    thread = threading.Thread(target=copy_context().run, args=(run,), daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(LOOK)
+        look()
+    return made.result()

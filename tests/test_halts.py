@@ -2,15 +2,16 @@
 found, and machines of few rows where there is no time for more."""
 
 import math
+import threading
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import NotCertifiedWarning, train
+from nesvm_jit import NotCertifiedWarning, cross_validate, train
 from nesvm_jit import clock as clocks
 from nesvm_jit.binary import finish_kernel
 from nesvm_jit.binary.finish import untrained
-from nesvm_jit.clock import Halt, look, must_end, pieces, undisturbed, watching
+from nesvm_jit.clock import Halt, apart, look, must_end, pieces, undisturbed, watching
 from nesvm_jit.endings import Outcome, describe_uncertified, outcomes_of
 from nesvm_jit.kernels.loss import HINGE
 from nesvm_jit.kernels.public import as_spec
@@ -18,7 +19,7 @@ from nesvm_jit.numerics.cholesky import factorise
 from nesvm_jit.problems.kernel import KernelProblem, KernelRows
 from nesvm_jit.problems.labels import bias_range, radius_of
 from nesvm_jit.settings import Settings
-from nesvm_jit.solvers import pairwise
+from nesvm_jit.solvers import linear_program, pairwise
 from nesvm_jit.solvers import rescue as rescues
 from nesvm_jit.solvers.coarse import run_in_pairs
 from nesvm_jit.solvers.rescue import before_rescue, is_trained, rescue
@@ -138,6 +139,52 @@ def test_no_look_is_taken_after_the_last_piece(time):
         with pytest.raises(Halt):
             done.extend(piece.stop for piece in pieces(9))
     assert done == [8, 8]
+
+
+def test_work_apart_returns_or_raises_as_it_does_and_is_left_where_it_is_late():
+    assert apart(lambda: 3) == 3
+    with pytest.raises(ZeroDivisionError):
+        apart(lambda: 1 // 0)
+    end, done = threading.Event(), []
+
+    def work():
+        assert end.wait(60.0)
+        done.append(True)
+
+    with watching(lambda: -1.0), pytest.raises(Halt):
+        apart(work)
+    assert not done
+    end.set()
+
+
+@pytest.mark.parametrize("kind", ["train", "cross_validate"])
+@pytest.mark.parametrize("probability", [False, True])
+def test_landmarks_that_there_is_no_time_for_leave_a_machine_that_is_zero(
+    kind, probability, monkeypatch, small_pieces
+):
+    monkeypatch.setattr("nesvm_jit.binary.nystroem.FEW", 10)
+    X, y, _ = draw(60)
+    given = {"kernel": "rbf", "approx": "nystroem", "landmarks": 40, "time_limit": 1e-6}
+    if kind == "cross_validate":
+        with pytest.warns(NotCertifiedWarning):
+            assert cross_validate(X, y, n_folds=3, **given).status == "time_limit"
+        return
+    with pytest.warns(NotCertifiedWarning):
+        machine = train(X, y, probability=probability, **given)
+    assert [p["trained"] for p in machine.problems] == [False]
+    assert machine.problems[0]["status"] == "time_limit"
+    assert machine.predict(X).shape == (60,)
+
+
+def test_a_linear_program_is_left_where_it_is_late(monkeypatch):
+    monkeypatch.setattr(linear_program, "QUICK", 0)
+    Z = np.random.default_rng(0).standard_normal((20, 3))
+    assert linear_program._solve(Z, None, np.ones(20), math.inf) is not None
+    end = threading.Event()
+    monkeypatch.setattr("scipy.optimize.linprog", lambda *_, **__: end.wait(60.0))
+    with watching(lambda: -1.0), pytest.raises(Halt):
+        linear_program._solve(Z, None, np.ones(20), math.inf)
+    end.set()
 
 
 # ---------------------------------------------------------------- fits that are ended anywhere

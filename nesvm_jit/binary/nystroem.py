@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from ..clock import apart
 from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import one_blas_thread
@@ -28,6 +29,7 @@ from .solution import Solution
 
 SINGULAR = 1e-12  # share of K_L's largest eigenvalue: directions of smaller ones are left out
 BLOCK_CELLS = 1 << 22  # kernel values that are held at a time, 32 MB
+FEW = 500  # landmarks whose eigenvalues take less than a fifth of a second
 USUAL = 1000  # landmarks where none are asked for
 # Support vectors times rows beyond which the kernel itself is not certified by `train`: more than
 # this takes longer than about ten seconds.
@@ -134,7 +136,8 @@ def _landmarks(L: Matrix, numbers: np.ndarray, gamma: float, settings: Settings)
     kernel = (settings.kernel, gamma, settings.coef0, settings.degree)
     (marks,), _ = narrowed(L)
     with one_blas_thread():
-        values, vectors = np.linalg.eigh(gram(marks, None, *kernel))
+        K = gram(marks, None, *kernel)
+        values, vectors = np.linalg.eigh(K) if len(K) <= FEW else apart(partial(np.linalg.eigh, K))
     kept = values > SINGULAR * max(float(values[-1]), 0.0)
     root = vectors[:, kept] / np.sqrt(values[kept])
     single = (L if isinstance(L, np.ndarray) else L.data).dtype == np.float32

@@ -80,7 +80,7 @@ def _run(job: Job, splits: list[Split], session: Session, warm: Machine | None) 
     found: dict[int, Fold] = {}
     starts = None if warm is None else warm_starts(warm, job)
     if job.settings.approx is not None:
-        _, job = job.approximate()
+        _, job = session.within(1.0, job.approximate) or (None, job.unapproximated())
     elif job.settings.kernel != "linear":
         job = session.within(MATRIX_SHARE, job.share_matrix) or job
 

@@ -116,6 +116,10 @@ class Job:
         plain = self.settings.derive(kernel="linear", approx=None, landmarks=None, gamma=None)
         return marks, replace(self, X=features, settings=plain)
 
+    def unapproximated(self) -> "Job":
+        """Return the job with the kernel itself."""
+        return replace(self, settings=self.settings.derive(approx=None, landmarks=None))
+
     def name_side(self, problem: Problem, sign: float) -> str:
         """Return the name of the class on one side of a sub-problem, for messages."""
         if sign < 0 and problem.j is None:

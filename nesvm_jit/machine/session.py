@@ -76,7 +76,7 @@ class Session:
         return settings.derive(time_limit=self.clock.share(fits, began), callback=callback)
 
     def within(self, share: float, make: Callable[[], Made]) -> Made | None:
-        """What `make` makes in a share of the time that is left, what fits could also do without;
+        """What `make` makes for all fits in a share of the time that is left;
         None where that is not enough, or where the call is asked to end."""
         left = self.clock.left()
         end = math.inf if left is None else self.clock.now() + share * left

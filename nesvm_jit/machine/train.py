@@ -10,6 +10,7 @@ import numpy as np
 from ..binary.costs import costs
 from ..binary.finish import untrained
 from ..binary.kernel_matrix import budget_bytes
+from ..binary.nystroem import Landmarks
 from ..binary.small import SmallFit
 from ..binary.solution import Solution
 from ..binary.solve import solve_checked
@@ -109,12 +110,11 @@ def train(
     with session.saved(job.settings, data, **facts):
         marks, posed, ready = None, job, None
         if checked.approx is not None:
-            with watching(asked=session.stop.is_set):  # without it there is no machine at all
-                marks, posed = job.approximate()
+            marks, posed = _approximate(job, session)
         elif warm is None:
             ready = fit_small(job, c, session)
         unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
-        if (unfinished or probability) and marks is None and _shares_matrix(job, probability):
+        if (unfinished or probability) and _shares_matrix(job, probability):
             posed = session.within(MATRIX_SHARE, job.share_matrix) or job
         starts, share = warm_starts(warm, job), _share_mb(posed)
         training = Training(posed, c, starts, session, bool(probability), share, ready)
@@ -132,10 +132,20 @@ def train(
 train_silently: Callable[..., Machine] = train.__wrapped__  # type: ignore[attr-defined]
 
 
+def _approximate(job: Job, session: Session) -> tuple[Landmarks | None, Job]:
+    """Landmarks and the job on their features; where there is no time for them, none of the fits is
+    begun. Fits that a checkpoint has need them in any case."""
+    if session.checkpoint is None:
+        return session.within(1.0, job.approximate) or (None, job.unapproximated())
+    with watching(asked=session.stop.is_set):
+        return job.approximate()
+
+
 def _shares_matrix(job: Job, probability: bool) -> bool:
     """Whether several fits need the same kernel values."""
     several = len(job.problems) > 1 or probability
-    return several and job.settings.kernel in ("poly", "rbf") and job.settings.model in HALF_SQUARE
+    kernel = job.settings.kernel in ("poly", "rbf") and job.settings.approx is None
+    return several and kernel and job.settings.model in HALF_SQUARE
 
 
 def _share_mb(job: Job) -> float | None:

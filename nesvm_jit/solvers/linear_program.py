@@ -6,15 +6,18 @@ b. What is found is a point and a dual point like any other: the certificate is 
 """
 
 import math
+from functools import partial
 
 import numpy as np
 
+from ..clock import apart
 from ..matrix.matrix import Csr
 from ..matrix.rows import as_scipy
 from ..problems.linear import LinearProblem
 from .driver import Steps
 from .run import Run
 
+QUICK = 10_000  # rows times features, of a program that takes less than a fifth of a second
 NUMERICAL_TROUBLE = 4  # the status of linprog where HiGHS gives up
 MOST_CELLS = 1_000_000  # rows times features, beyond which the program takes too long: 3 s for 3e5
 
@@ -60,7 +63,8 @@ def _solve(
 
     limit = {"time_limit": seconds} if math.isfinite(seconds) else {}
     for presolve in (True, False):  # programs whose bounds differ by 1e14 may fail with it
-        found = linprog(
+        program = partial(
+            linprog,
             -gain / unit,
             A_ub=np.vstack([M, -M]),
             b_ub=np.tile(most / top, 2),
@@ -69,6 +73,7 @@ def _solve(
             options={"presolve": presolve, **limit},
             **balance,
         )
+        found = program() if M.size <= QUICK else apart(program)
         if found.status != NUMERICAL_TROUBLE:
             break
     if found.x is None or not np.isfinite(found.x).all():
