@@ -49,6 +49,8 @@ def make_loop(function: Function, exact: bool, name: str) -> Any:
 def _whole(dispatcher: Any) -> Any:
     """The same, compiling to the end where a signal comes: LLVM calls Python, where an exception is
     lost but for its traceback on standard error."""
+    if numba.config.DISABLE_JIT:
+        return dispatcher
     compile_one = dispatcher.compile
 
     def compile_whole(signature: Any) -> Any:
