@@ -27,6 +27,8 @@ from .rounding import EntryError, given_entries
 
 FEWEST = 16  # rows kept however small the budget
 PANEL = 1024  # rows that are computed at a time to be multiplied once
+BLOCKS = 16  # of columns that these are cut into, or more, so that all threads have work to the end
+NARROWEST = 128  # columns of such a block, at least: narrower ones take longer
 ADDED_CELLS = 1 << 26  # of rows that are added up between two looks at the clock
 
 
@@ -216,11 +218,13 @@ class KernelRows:
         used = np.flatnonzero(V.any(axis=0))
         m, index = len(used), np.concatenate([used, others])
         W, found = np.ascontiguousarray(V[:, used]), np.zeros((len(V), len(index)))
-        fixed = (self._centre, self._squares, self.spec, self._size, self._how)
+        width = max(NARROWEST, min(self._size[1], m // BLOCKS))
+        size = self._size[0], min(self._size[1], width)
+        fixed = (self._centre, self._squares, self.spec, size, self._how)
         with one_blas_thread():
             for lo in range(0, len(index), PANEL):
                 hi = min(len(index), lo + PANEL)
-                blocks = -(-min(hi, m) // self._size[1])
+                blocks = -(-min(hi, m) // size[1])
                 sums = np.zeros((blocks, len(V), hi - lo))
                 part = Part(index, lo, hi, m)
                 _products_of_part(blocks, self.X, part, W, *fixed, sums, found)

@@ -29,22 +29,20 @@ def bias_range(
     y: np.ndarray, c: np.ndarray, products: np.ndarray, off: np.ndarray, loss: int
 ) -> tuple[float, float]:
     """Bounds of every b that is optimal for some products x_i·w within `off` of these."""
-    e, used = y - products, c > 0.0
-    if not used.all():
-        y, c, e, off = y[used], c[used], e[used], off[used]
-    if not (len(e) and np.isfinite(e).all() and np.isfinite(off).all()):
+    e = y - products
+    if not (c.any() and np.isfinite(e).all() and np.isfinite(off).all()):
         return -np.inf, np.inf
     off = above(off + growth(4.0) * (1.0 + np.abs(e)), 4)
-    total = float(c.sum())
+    total, sums = float(c.sum()), growth(2.0 * np.count_nonzero(c) + 8.0)
     if loss != HINGE:
         spread = float(c @ off) / total
-        slip = growth(2.0 * len(e) + 8.0) * float(c @ (np.abs(e) + off)) / total
+        slip = sums * float(c @ (np.abs(e) + off)) / total
         mean = float(c @ e) / total
         half = above(spread + slip, 4)
         return mean - half, mean + half
     # b is least where Σ{c_i : e_i ≤ b} first reaches the cost of all positive rows, and largest
     # where it first exceeds it
-    positive, doubt = float(c[y > 0].sum()), growth(2.0 * len(e) + 8.0) * total
+    positive, doubt = float(c @ (y > 0)), sums * total
     least = -np.inf if positive <= doubt else _cost_quantile(e - off, c, positive - doubt, "left")
     largest = _cost_quantile(e + off, c, positive + doubt, "right")
     return (-np.inf if least == np.inf else least), largest

@@ -57,7 +57,7 @@ def auc(positive: np.ndarray, values: np.ndarray) -> float:
     n_neg = len(positive) - n_pos
     if not n_pos or not n_neg:
         return float("nan")
-    order = np.argsort(values, kind="stable")
+    order = np.argsort(values)  # equal values in any order
     ranked = values[order]
     ends = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, len(ranked))
     starts = np.append(0, ends[:-1])
