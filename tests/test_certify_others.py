@@ -157,6 +157,15 @@ def test_models_of_linear_svc(data, scaling):
     assert found.gap < 1e-2
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_an_svc_of_another_cost_is_noted(kernel):
+    X, y = half_space()
+    m = svm.SVC(kernel=kernel, gamma=0.3, C=3.0).fit(X, y)
+    assert certify(m, X, y).notes == ()
+    (note,) = certify(m, X, y, C=1.0).notes
+    assert note.startswith("a coefficient of the model is 3, above the cost 1 of its row")
+
+
 def test_labels_may_be_words():
     X, y = three_classes()
     names = np.array([f"class {k:g}" for k in y])

@@ -308,6 +308,8 @@ def test_a_working_set_holds_the_largest_violations_of_both_sides(monkeypatch):
     kept = np.array([5, 4, 3])  # of which the last two stay
     found = polish._working_set(rise, fall, kept).tolist()
     assert found == [4, 3, 0, 2]
+    worst = np.array([0, 1])  # which are chosen once, though they violate most
+    assert polish._working_set(rise, -rise, worst).tolist() == [0, 1, 3, 2]
     assert polish._working_set(rise[:4], fall[:4], nothing).tolist() == [0, 1, 2, 3]
     few = np.full(6, -np.inf)
     assert sorted(polish._working_set(few, fall, nothing).tolist()) == [1, 2]
@@ -378,6 +380,40 @@ def test_polish_leaves_the_optimum_alone(monkeypatch):
     assert violation < 1e-9
     polish.polish(found, 60.0)
     assert len(moves) <= polish.IDLE + 1
+
+
+def test_newtons_steps_are_tried_where_those_of_pairs_do_not_end(monkeypatch):
+    tried, steps = [], polish._newton_steps
+    monkeypatch.setattr(polish, "_newton_steps", lambda *a: (tried.append(a[4]), steps(*a))[1])
+    best = polish.polish(dual(False, np.zeros(4)), 60.0)
+    assert tried == []
+    monkeypatch.setattr(polish, "STEPS", 0)
+    found = polish.polish(dual(False, 0.5 * C), 60.0)
+    assert set(tried) == {1e-12 * 5.0}  # of the largest square of a row
+    np.testing.assert_allclose(found, best, atol=1e-9)
+
+
+def test_rows_between_their_bounds_stay_in_the_working_set():
+    found = dual(False, np.zeros(4))
+    kept = polish._improve(found, np.array([3, 1, 2, 0]), 1e-9)
+    at_lower, at_upper = found.beta == found.lower, found.beta == found.upper
+    assert at_upper.any()
+    assert kept.tolist() == [k for k in (3, 1, 2, 0) if not (at_lower[k] or at_upper[k])]
+    assert 0 < len(kept) < 3
+
+
+def test_what_rounding_leaves_in_the_balance_goes_to_the_row_with_most_room(monkeypatch):
+    def moved(K, diagonal, lower, upper, bias, enough, most, beta, e):
+        beta += [0.25, 0.0, 0.125, 0.0]
+        return 0
+
+    monkeypatch.setattr(polish, "_dual_steps", moved)
+    found = dual(True, np.array([0.5, 0.5, 0.0, 0.0]))
+    polish._improve(found, np.arange(4), 1.0)  # the first has most room, 0.75 on either side
+    np.testing.assert_array_equal(found.beta, [0.375, -0.5, 0.125, 0.0])
+    found = dual(False, np.array([0.5, 0.5, 0.0, 0.0]))
+    polish._improve(found, np.arange(4), 1.0)
+    np.testing.assert_array_equal(found.beta, [0.75, -0.5, 0.125, 0.0])
 
 
 # ---------------------------------------------------------------- proximal points

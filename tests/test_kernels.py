@@ -1,6 +1,7 @@
 """Every kernel against the NumPy oracle: dense/CSR × precisions × threads, and bit-identity."""
 
 import re
+from decimal import Context, Decimal
 from pathlib import Path
 
 import nesvm_jit
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from nesvm_jit import InputError, jit, kernels
 from nesvm_jit.cli import compile_ahead as warm
-from nesvm_jit.kernels import coordinate, public
+from nesvm_jit.kernels import coordinate, exp, public
 from nesvm_jit.kernels import line_search as line
 from nesvm_jit.kernels.hessian import _hessian, hessian_memory
 from nesvm_jit.kernels.loss import RowData
@@ -309,11 +310,27 @@ def test_rbf_of_far_points_is_zero_and_of_equal_points_one():
 
 @given(st.floats(-700, 0))
 def test_exponential_is_accurate(x):
-    from nesvm_jit.kernels.exp import _exp32, _exp64
-
-    assert _exp64(x) == pytest.approx(np.exp(x), rel=1e-15)
+    assert exp._exp64(x) == pytest.approx(np.exp(x), rel=1e-15)
     if x > -87:
-        assert _exp32(np.float32(x)) == pytest.approx(np.exp(float(np.float32(x))), rel=2.5e-7)
+        assert exp._exp32(np.float32(x)) == pytest.approx(np.exp(float(np.float32(x))), rel=2.5e-7)
+
+
+@pytest.mark.parametrize(
+    ("bits", "unit", "least"), [(64, 1.55 * 2.0**-53, -708.0), (32, 1.65 * 2.0**-24, -87.0)]
+)
+def test_an_exponential_is_right_to_its_last_digit(bits, unit, least):
+    """Where the remainder of x/ln 2 is largest the polynomial is worst."""
+    compute, kind = getattr(exp, f"_exp{bits}"), getattr(np, f"float{bits}")
+    whole = np.arange(0.0, -least / np.log(2.0) - 1.0, 1.0)
+    remainders = np.array([0.5, 0.501, 0.499, 0.48, 0.52, 0.3, 0.7, 0.0])
+    x = kind(-np.log(2.0) * (whole[:, None] + remainders)).ravel()
+    true = [Decimal(float(v)).exp(Context(prec=40)) for v in x]
+    found = [Decimal(float(compute(v))) for v in x]
+    off = [float(abs(f - t) / t) for f, t in zip(found, true, strict=True)]
+    assert max(off) < unit
+    assert compute(kind(0.0)) == 1.0
+    assert compute(kind(least)) == pytest.approx(float(np.exp(least)), rel=1e-6)
+    assert [compute(kind(v)) for v in (1.0001 * least, -np.inf, np.nan)] == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.skipif(PURE, reason="no threads in plain Python")

@@ -3,12 +3,20 @@ at random, judged without rounding."""
 
 from dataclasses import replace
 from fractions import Fraction
+from itertools import accumulate
 
 import numpy as np
 import pytest
 from nesvm_jit import InputError, set_threads
 from nesvm_jit.jit import chunk_count, most_threads
-from nesvm_jit.kernels.exact_sums import column_products, row_products
+from nesvm_jit.kernels.exact_sums import (
+    column_products,
+    layers_of,
+    row_products,
+    split,
+    two_product,
+    two_sum,
+)
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import size_of
 from nesvm_jit.numerics.semidefinite import proven_diagonal
@@ -86,6 +94,13 @@ def test_a_diagonal_that_is_proven_makes_a_singular_matrix_semidefinite():
     assert proven_diagonal(-K, 1e-6) is None
 
 
+@pytest.mark.parametrize("n", [1, 7])
+def test_no_more_is_added_to_a_diagonal_than_the_theorem_asks_for(n):
+    diagonal = np.resize([1.0, 4.0, 0.25], n)
+    shares = proven_diagonal(np.diag(diagonal), 1e-6) / diagonal
+    np.testing.assert_allclose(shares, 8.08 * (n + 8) * n * 2.0**-53, rtol=1e-9)
+
+
 @pytest.mark.parametrize("bias", [False, True])
 def test_w5_the_dual_point_of_an_lp_is_feasible_whatever_its_size(bias):
     rng = np.random.default_rng(5)
@@ -148,6 +163,7 @@ def furthest(rows, v, sums):
     return max(found)
 
 
+@pytest.mark.pure
 @pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
 @pytest.mark.parametrize("seed", range(20))
 def test_sums_of_products_are_nearly_exact_where_they_cancel(kind, seed):
@@ -189,6 +205,40 @@ def test_sums_of_products_by_chunks_are_those_of_all_rows_for_any_number_of_thre
     assert furthest(X.T[:6], a, [part[:6] for part in by_column]) <= 0
     assert (by_row.high[7], by_row.low[7], by_column.high[4], by_column.low[4]) == (0, 0, 0, 0)
     assert (by_column.error <= 1e-20 * np.abs(X * a[:, None]).max(axis=0) + 1e-300).all()
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("scale", [1e-120, 1.0, 1e140])
+def test_sums_and_products_of_two_numbers_are_exact(scale):
+    rng = np.random.default_rng(8)
+    a = scale * rng.standard_normal(200) * 10.0 ** rng.integers(-9, 9, 200)
+    b = scale * rng.standard_normal(200) * 10.0 ** rng.integers(-9, 9, 200)
+    for k in range(200):
+        x, z = Fraction(float(a[k])), Fraction(float(b[k]))
+        p, e = map(float, two_product(a[k], b[k]))
+        assert p == a[k] * b[k]
+        assert Fraction(p) + Fraction(e) == x * z
+        s, e = map(float, two_sum(a[k], b[k]))
+        assert s == a[k] + b[k]
+        assert Fraction(s) + Fraction(e) == x + z
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_layers_of_terms_are_added_without_rounding(scale):
+    rng = np.random.default_rng(4)
+    terms = scale * rng.uniform(-1.0, 1.0, 30) * 2.0 ** -rng.integers(0, 99, 30)
+    one, two, three, error = layers_of(np.abs(terms).max(), 30)
+    parts = np.array([split(t, one, two, three) for t in terms])
+    for t, row in zip(terms, parts, strict=True):
+        assert sum(map(Fraction, row.tolist())) == Fraction(t)
+    for layer, sigma in zip(parts.T[:3], (one, two, three), strict=True):
+        sums = np.cumsum(layer)
+        assert [Fraction(s) for s in sums] == list(accumulate(map(Fraction, layer.tolist())))
+        assert np.abs(layer).max() < sigma
+        assert np.abs(layer).max() > 0.0
+    assert (np.abs(parts[:, 3]) <= 2.0**-53 * three).all()
+    assert 30.0 * 2.0**-53 * three * 2.0**-52 * 30.0 < error < 2.0**-80 * scale
 
 
 @pytest.mark.parametrize("w", [np.inf, np.nan, 1e308])

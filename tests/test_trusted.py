@@ -211,6 +211,18 @@ def test_links_lead_on_only_where_they_are_ours(tmp_path, monkeypatch):
         hold(tmp_path / "link")
 
 
+def test_as_many_links_are_followed_as_the_system_follows(tmp_path):
+    (tmp_path / "0").mkdir(mode=0o700)
+    for k in range(1, 42):
+        (tmp_path / f"{k}").symlink_to(f"{k - 1}")
+    hold(tmp_path / "40").close()
+    assert (tmp_path / "40").stat().st_ino == (tmp_path / "0").stat().st_ino
+    with pytest.raises(OSError, match="Too many levels"):
+        hold(tmp_path / "41")
+    with pytest.raises(OSError, match="Too many levels"):
+        (tmp_path / "41").stat()
+
+
 def test_a_file_that_is_a_link_a_pipe_or_open_to_others_is_not_read(tmp_path):
     folder = hold(tmp_path)
     (tmp_path / "real").write_bytes(b"code")

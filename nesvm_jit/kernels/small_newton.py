@@ -254,7 +254,7 @@ def _newton_fit(k, n_chunks, X, parts, bias, loss, l1, tol, rules, most, ends):
     margins = Margins(rows[3], rows[4], rows[5], rows[6], rows[7], rows[8])
     possible = _load(X, parts, used, bias, Z, data, margins)
     sums, w = np.zeros(5), v[:p]
-    mu, rounds, steps, evaluated, reached = rules.first, 0, 0, True, False
+    mu, rounds, evaluated, reached = rules.first, 0, True, False
     best, bound, b = np.inf, -np.inf, 0.0
     step_of_rows(0, q, Z, data, margins, mu, loss, 0.0, weights, sums)
     while True:
@@ -288,7 +288,6 @@ def _newton_fit(k, n_chunks, X, parts, bias, loss, l1, tol, rules, most, ends):
             _products(Z, d, margins.m)
             t = _seek(w, d, data, margins, mu, centre, loss, l1, descent)
             v += t * d
-            steps += 1
             step_of_rows(0, q, Z, data, margins, mu, loss, t, weights, sums)
         elif loss != HINGE or mu <= rules.smallest:
             break
@@ -296,4 +295,4 @@ def _newton_fit(k, n_chunks, X, parts, bias, loss, l1, tol, rules, most, ends):
             _recentre(data, margins, w, mu, centre, l1)
             mu *= rules.factor
             step_of_rows(0, q, Z, data, margins, mu, loss, 0.0, weights, sums)
-    _say(ends.how[k], rounds, steps, reached)
+    _say(ends.how[k], rounds, rounds, reached)
