@@ -224,6 +224,31 @@ def test_sums_and_products_of_two_numbers_are_exact(scale):
 
 
 @pytest.mark.pure
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("digit", [30, 60, 80, 120, 140, 160, 300])
+def test_what_large_terms_leave_is_found_however_small_it_is(kind, digit):
+    left = 2.0**-digit
+    row = np.array([[1.0, left, -1.0]])
+    ones = np.ones(3)
+    for sums in (
+        row_products(as_matrix(kind(row)), ones),
+        row_products(as_matrix(kind(ones[None])), row[0]),
+        column_products(as_matrix(kind(row.T)), ones),
+    ):
+        assert sums.high[0] + sums.low[0] == left
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize(("count", "room"), [(1.0, 2), (5.0, 3), (6.0, 4), (13.0, 4), (14.0, 5)])
+def test_layers_have_room_for_all_terms(count, room):
+    first, further = 2.0 ** (2 + room), 2.0 ** (room - 53)
+    error = 8.0 * count * 2.0**-1074 + 8.0 * 2.0**-106 * 2.0 ** (2 + 3 * room)
+    expected = (first, first * further, first * further**2, error)
+    assert tuple(map(float, layers_of(3.0, count))) == expected
+    assert float(layers_of(0.0, count)[3]) == 8.0 * count * 2.0**-1074
+
+
+@pytest.mark.pure
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_layers_of_terms_are_added_without_rounding(scale):
     rng = np.random.default_rng(4)

@@ -211,6 +211,17 @@ def test_links_lead_on_only_where_they_are_ours(tmp_path, monkeypatch):
         hold(tmp_path / "link")
 
 
+def test_a_lock_that_is_free_holds_no_file(tmp_path):
+    folder = hold(tmp_path)
+    lock = folder.lock("a.lock", 1.0)
+    os.fstat(lock._descriptor)
+    lock.free()
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(lock._descriptor)
+    assert not (tmp_path / "a.lock").exists()
+    folder.close()
+
+
 def test_as_many_links_are_followed_as_the_system_follows(tmp_path):
     (tmp_path / "0").mkdir(mode=0o700)
     for k in range(1, 42):
