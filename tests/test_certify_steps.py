@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit import InputError, certify
-from nesvm_jit.certifying import checker, kernel, polish, proximal, sums
+from nesvm_jit.certifying import checker, kernel, linear, polish, proximal, sums
 from nesvm_jit.certifying.given import FREE, NONE, PENALISED, Given, as_given
 from nesvm_jit.certifying.linear import with_feature
 from nesvm_jit.certifying.matching import match
@@ -21,6 +21,8 @@ from nesvm_jit.problems.kernel import KernelProblem
 from nesvm_jit.problems.kernel_rows import KernelRows
 from scipy.sparse import csr_matrix
 
+from .data import half_space
+from .endings import solve
 from .optima import optimum
 
 X = np.array([[1.0, 2.0], [0.0, -0.5], [2.0, 0.0], [0.5, 1.0]])
@@ -832,3 +834,41 @@ def test_without_coefficients_least_squares_start_at_the_residuals():
     np.testing.assert_allclose(share, share[0], rtol=1e-12)
     quadratic = (start * Y) @ K @ (start * Y) + (start**2 / (2.0 * c)).sum()
     assert share[0] == pytest.approx(start.sum() / quadratic, rel=1e-12)
+
+
+# ---------------------------------------------------------------- dual points that are found
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("cost", [2e-3, 2.0, 2e4])
+def test_weights_far_from_the_optimum_lead_to_its_dual_point(cost, bias):
+    """Where no row was bent, steps went 10¹² times too far and never came back."""
+    rng = np.random.default_rng(11)
+    rows, y = rng.standard_normal((12, 4)), np.where(rng.random(12) < 0.4, 1.0, -1.0)
+    best = solve(rows, y, C=cost, bias=bias, tol=1e-10)
+    for size in (0.0, 1.0, 1e3):
+        found = certify((size * rng.standard_normal(4), 0.0), rows, y, cost, bias=bias, polish=5.0)
+        assert found.dual_objective >= best.objective * (1 - 1e-6)
+        assert found.passes < 400
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-3, 1e9])
+def test_a_polished_dual_point_is_not_worse_than_that_of_the_margins(monkeypatch, size):
+    """It was as far as the time allowed, far below zero where that was short."""
+    rows, y = half_space()
+    w = np.ones(rows.shape[1])
+    plain = certify((w, 0.0), rows, y, polish=0.0)
+    monkeypatch.setattr(linear, "climb", lambda X, y, c, *_: (size * c, 1.0))
+    found = certify((w, 0.0), rows, y, polish=1.0)
+    assert found.dual_objective >= plain.dual_objective > 0.0
+    assert found.problems[0].dual_point == "margins"
+
+
+def test_no_dual_point_is_worse_than_zero():
+    worse = Proven(1.0, -3.0, np.ones(2), 0.0, np.ones(3), "margins", 1.0)
+    assert worse.at_least_zero().dual_objective == 0.0
+    assert not worse.at_least_zero().alpha.any()
+    unknown = worse._replace(dual_objective=float("nan"))
+    assert unknown.at_least_zero().dual_objective == 0.0
+    better = worse._replace(dual_objective=0.5)
+    assert better.at_least_zero() is better

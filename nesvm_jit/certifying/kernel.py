@@ -61,7 +61,7 @@ def prove_kernel(
         alpha, came_from = polish(KernelDual(problem, alpha), seconds), POLISHED
     found = problem.settle(np.append(beta, b), alpha)
     point = (found.objective, found.dual.value, found.beta, b, found.dual.alpha)
-    return Proven(*point, came_from, problem.passes)
+    return Proven(*point, came_from, problem.passes).at_least_zero()
 
 
 def _is_dual_point(alpha: np.ndarray, posed: Posed, loss: int) -> bool:

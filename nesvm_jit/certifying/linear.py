@@ -13,9 +13,11 @@ from ..matrix.rows import as_scipy
 from ..models import MODELS
 from ..problems.blocks import Resident
 from ..problems.certificate import DualPoint, balanced_and_scaled, dual_of_margins, scaled, sums_of
+from ..problems.lower_bound import settle_dual
 from ..problems.rounding import Columns
 from ..problems.settling import settle_linear
 from ..problems.shard import Shard
+from ..problems.sharpness import rounding_felt
 from .posed import COEFFICIENTS, MARGINS, POLISHED, Posed, Proven
 from .proximal import climb
 
@@ -47,20 +49,24 @@ def prove_linear(
     shard = Shard(Resident(X), posed.sign, posed.c, MODELS[model](), posed.bias)
     passes, came_from = 2.0, MARGINS if alpha is None else COEFFICIENTS
     seconds = posed.without if alpha is None else posed.with_coefficients
+    better = None
     if alpha is None:
         f = shard.margins_at(w, b)
         alpha, more = _from_margins(shard, f)
         passes += more + 1.0
         if model == "lpsvm" and seconds > 0.0:
             better = _by_linear_program(X, posed, f, seconds)
-            alpha, came_from = (alpha, came_from) if better is None else (better, POLISHED)
     if model == "csvm" and seconds > 0.0:
         better, more = climb(X, posed.sign, posed.c, posed.bias, alpha, w, b, seconds)
-        alpha, came_from = (alpha, came_from) if better is None else (better, POLISHED)
         passes += more
     objective, found, _ = settle_linear(shard, w, b, alpha, TOL, columns)
+    if better is not None:  # it was as far as the time allowed, which may be worse
+        polished = settle_dual(shard, better, rounding_felt(shard, objective, TOL), columns)
+        passes += 1.0
+        if polished.value > found.value:
+            found, came_from = polished, POLISHED
     point = (objective, found.value, w, b, shard.collect(found.alpha))
-    return Proven(*point, came_from, passes)
+    return Proven(*point, came_from, passes).at_least_zero()
 
 
 def _from_margins(shard: Shard, f: np.ndarray) -> tuple[np.ndarray, float]:

@@ -29,3 +29,9 @@ class Proven(NamedTuple):
     alpha: np.ndarray
     dual_point: str
     passes: float
+
+    def at_least_zero(self) -> "Proven":
+        """The same, or with α = 0, which is always feasible, where its D is below zero."""
+        if self.dual_objective >= 0.0:
+            return self
+        return self._replace(dual_objective=0.0, alpha=np.zeros(len(self.alpha)))

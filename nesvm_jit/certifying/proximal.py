@@ -23,9 +23,11 @@ ENOUGH = 1e-9  # share of P that the gap between w and α may be at the end
 INNER = 0.01  # share of the gap, to which a problem is solved
 STEPS = 60  # Newton steps for a problem, at most
 TRIALS = 40  # points along a direction, at most
+FARTHER = 10.0  # times as far along a direction, where no row bends the function
 FLAT = 0.1  # share of the first slope along a direction that may be left
 SOLVED, MOST_PRODUCTS = 0.1, 200  # of the residual of a Newton step, by conjugate gradients
-BALANCED = 1e-9  # share of Σα that Σ α_i y_i may be
+BALANCED = 1e-9  # share of Σα that Σ α_i y_i may be where a problem is solved
+NEARLY = 1e-3  # the same of points that are worth keeping
 RIDGE = 1e-10  # share of the Hessian's largest diagonal entry, added to that of the bias
 
 
@@ -65,9 +67,13 @@ class Proximal:
         objective = 0.5 * float(at.w @ at.w) + float(self.c @ np.maximum(1.0 - self.y * at.f, 0.0))
         return objective, objective - float(at.alpha.sum()) + 0.5 * float(v @ v)
 
+    def imbalance(self, at: Trial) -> float:
+        """|Σ α_i y_i|, which is taken off D about 1 + |b| times when α is made feasible."""
+        return abs(float(at.slope[-1]))
+
     def balanced(self, at: Trial) -> bool:
         """Whether α is feasible but for rounding."""
-        return abs(at.slope[-1]) <= BALANCED * float(at.alpha.sum())
+        return self.imbalance(at) <= BALANCED * float(at.alpha.sum())
 
     def step(self, at: Trial) -> Trial:
         """A Newton step, as far as the function falls."""
@@ -81,7 +87,8 @@ class Proximal:
     def _direction(self, at: Trial, bent: np.ndarray) -> np.ndarray:
         p, total = shape(self.X)[1], float(bent.sum())
         border = accumulate(self.X, bent) if self.bias else np.zeros(p)
-        corner = total if self.bias and total > 0.0 else 1.0
+        # without a bent row nothing is known of how far b is from its best: a margin, it is tried
+        corner = total if self.bias and total > 0.0 else abs(float(at.slope[-1])) or 1.0
         self.passes += 1.0 + self.bias
         if p <= DENSE:
             H = np.empty((p + 1, p + 1))
@@ -123,14 +130,15 @@ class Proximal:
             a = self.alpha(r - t * pull)
             slope = linear + t * square - float(a @ pull)
             if abs(slope) <= FLAT * first:
-                break
+                return t
             low, high = (t, high) if slope < 0.0 else (low, t)
             inside = (a > 0.0) & (a < self.c)
             curvature = square + float(self.sigma[inside] @ pull[inside] ** 2)
             step = t - slope / curvature if curvature > 0.0 else np.inf
-            middle = 0.5 * (low + high) if high < np.inf else 2.0 * t
-            t = step if low < step < high else middle
-        return t
+            most = high if high < np.inf else FARTHER * t
+            middle = 0.5 * (low + high) if high < np.inf else most
+            t = step if low < step < most else middle
+        return low if low > 0.0 else t  # up to there the function falls
 
 
 def climb(
@@ -144,7 +152,7 @@ def climb(
     seconds: float,
 ) -> tuple[np.ndarray | None, float]:
     """The best α found in the time there is after the first problem, begun at α and a model's w and
-    b, None if none was balanced; and the passes it took."""
+    b, None if none was nearly balanced; and the passes it took."""
     problem = Proximal(X, y, c, bias, alpha)
     at = problem.at(w, b if bias else 0.0, margins(X, w, b if bias else 0.0))
     deadline, least, best = np.inf, np.inf, None
@@ -157,8 +165,9 @@ def climb(
                 break
             at = problem.step(at)
         objective, gap = problem.gap(at)
-        if problem.balanced(at) and gap < least:
-            least, best = gap, at.alpha
+        slip = problem.imbalance(at)
+        if slip <= NEARLY * float(at.alpha.sum()) and abs(gap) + slip * (1.0 + abs(at.b)) < least:
+            least, best = abs(gap) + slip * (1.0 + abs(at.b)), at.alpha
         deadline = min(deadline, time.perf_counter() + seconds)
         ratio = float((problem.sigma / np.where(c > 0.0, c, 1.0)).max())
         if gap <= ENOUGH * objective or time.perf_counter() > deadline or ratio >= LARGEST:
