@@ -3,16 +3,19 @@
 import json
 import warnings
 from fractions import Fraction
+from types import SimpleNamespace
 
 import nesvm_jit
 import numpy as np
 import pytest
 from nesvm_jit import InputError, NotCertifiedWarning
+from nesvm_jit.binary import centred
 from nesvm_jit.binary.centred import centre_columns
-from nesvm_jit.binary.finish import conclude
+from nesvm_jit.binary.finish import Ending, conclude
 from nesvm_jit.binary.kernel_columns import _halvings, _scaled_entries
 from nesvm_jit.endings import Outcome, describe_uncertified, worst_status
 from nesvm_jit.matrix.checks import as_matrix
+from nesvm_jit.matrix.matrix import shape
 from nesvm_jit.matrix.rows import as_scipy
 from nesvm_jit.models import MODELS as FORMULAS
 from nesvm_jit.problems.certificate import DualPoint, best_shares
@@ -342,6 +345,36 @@ def test_the_best_point_between_two_dual_points_is_as_good_as_any_on_a_grid(mode
         assert max(map(value, found)) >= max(map(value, np.linspace(0, 1, 501))) - 1e-6
 
 
+@pytest.mark.parametrize("make", [np.asarray, csr_matrix], ids=["dense", "CSR"])
+@pytest.mark.parametrize(
+    ("low", "high", "moved"),
+    [
+        *((1000.0, 1001.0, True), (999.0, 1000.0, False), (-1001.0, -1000.0, True)),
+        *((999.5, 1000.5, True), (1e100, 1e100, True), (1.5e100, 1.5e100, False)),
+    ],
+)
+def test_far_is_a_thousand_times_the_spread_of_a_column(make, low, high, moved):
+    X = np.array([[low, 1.0], [high, -1.0], [high, 2.0]])
+    _, shift = centre_columns(as_matrix(make(X)))
+    assert (shift is not None and shift.tolist() == [low + (high - low) / 2, 0.0]) == moved
+
+
+@pytest.mark.parametrize(
+    ("n", "far", "looks"), [(3, False, [3]), (200, False, [64]), (200, True, [64, 200])]
+)
+def test_where_no_column_is_far_in_the_first_rows_no_others_are_looked_at(
+    n, far, looks, monkeypatch
+):
+    X = np.random.default_rng(0).standard_normal((n, 3))
+    X[:, 1] += 1e6 * far
+    seen, real = [], centred._far_columns
+    monkeypatch.setattr(
+        centred, "_far_columns", lambda X, *given: seen.append(shape(X)[0]) or real(X, *given)
+    )
+    assert (centre_columns(as_matrix(X))[1] is not None) == far
+    assert seen == looks
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("make", [np.asarray, csr_matrix], ids=["dense", "CSR"])
 def test_columns_far_from_zero_are_moved_without_rounding(make, dtype):
@@ -452,6 +485,32 @@ def test_a_tiny_kernel_is_scaled_and_told_as_it_was_given(weight):
     assert tiny.history["dual"].tolist() == (plain.history["dual"] * 2.0**40).tolist()
     assert [row["dual"] for row in told] == tiny.history["dual"][: len(told)].tolist()
     assert (plain.certified and len(told) > 1) or weight < 1.0
+
+
+def go_on(gap, end=None):
+    """The tolerances of the runs that follow one whose gap, settled, is this; and the last run."""
+    run = SimpleNamespace(
+        **{"objective": 2.0, "dual": 1.0, "alpha": None, "gap": gap, "status": "converged"},
+        settings=Settings(tol=1e-3),
+    )
+    ending, tols = Ending(run, lambda: {"b": len(tols)}), []
+
+    def steps():
+        tols.append(run.settings.tol)
+        run.status = end or ""
+
+    ending.go_on(steps)
+    return tols, run, ending.settle()
+
+
+def test_a_run_goes_on_three_times_to_what_makes_up_for_rounding():
+    tols, run, found = go_on(1.1e-3)
+    assert tols == pytest.approx([8e-4, 6e-4, 4e-4])
+    assert (run.settings.tol, run.status, found["b"]) == (1e-3, "converged", 3)
+    assert go_on(1.4e-3)[0] == pytest.approx([2e-4])
+    assert go_on(1.1e-3, "time_limit")[0] == pytest.approx([8e-4])
+    for settled in (1e-3, 1.46e-3, 3e-3, np.inf, np.nan):
+        assert go_on(settled)[0] == []
 
 
 @pytest.mark.parametrize(

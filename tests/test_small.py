@@ -323,6 +323,7 @@ def test_what_is_small():
     assert not small_as(solver="newton")
     assert not small_as(moving_centre=False)
     assert not small_as(tol=1e-10)
+    assert small_as(tol=1e-9)
     assert not small_as(model="lpsvm", kernel="rbf")
     assert not small_as(kernel="rbf", cache_mb=0.05)
     assert small_as(kernel="rbf", cache_mb=0.06)
@@ -394,6 +395,8 @@ def test_the_call_goes_by_the_rules_of_newtons_engine(bias, monkeypatch):
     solve(X, y, bias=bias, tol=1e-5, max_iter=150)
     (_, _, _, has_bias, loss, l1, tol, rules, most, _) = seen[0]
     assert (has_bias, loss, l1, tol, most) == (bias, HINGE, False, 1e-5, 150)
+    solve(X, y, bias=bias, tol=1e-5, max_iter=1000)
+    assert seen[1][8] == 200
     first = newton.FIRST.loss
     assert rules == small_newton.Rules(
         first, newton.SMALLEST * first, newton.FACTOR, newton.ENOUGH, newton.NO_DESCENT, FAINT
