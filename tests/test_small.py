@@ -11,6 +11,7 @@ from nesvm_jit import jit, solve, train
 from nesvm_jit.binary.small import Part, solve_small_problems, suits
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.binary.start import Unfinished
+from nesvm_jit.clock import watching
 from nesvm_jit.errors import NotCertifiedWarning
 from nesvm_jit.kernels import small_newton, small_pairs
 from nesvm_jit.kernels.loss import HINGE, SQUARE
@@ -367,6 +368,61 @@ def test_every_sub_problem_is_solved_in_the_one_call(monkeypatch):
     m = train(X, y, multiclass="ovo")
     assert calls == [6]
     assert len(m.problems) == 6
+
+
+@pytest.mark.parametrize(
+    ("model", "kernel"), [("csvm", "linear"), ("csvm", "rbf"), ("lssvm", "rbf")]
+)
+def test_what_takes_long_is_fitted_in_several_calls_with_the_same_bits(model, kernel, monkeypatch):
+    X, y = data.corners(k=4, n=60)
+    how = {"model": model, "kernel": kernel, "multiclass": "ovo", "C": 10.0}
+    whole, calls = train(X, y, **how), []
+    for module, name in (
+        (small_newton, "_newton_fit"),
+        (small_pairs, "_pairs_fit"),
+        (small_pairs, "_least_squares_fit"),
+    ):
+        fit = getattr(module, name)
+
+        def counted(n, *args, fit=fit):
+            calls.append(n)
+            fit(n, *args)
+
+        monkeypatch.setattr(module, name, counted)
+    monkeypatch.setattr("nesvm_jit.binary.small.AT_ONCE", 0)
+    monkeypatch.setattr("nesvm_jit.binary.small.get_threads", lambda: 4)
+    cut = train(X, y, **how)
+    assert calls == [4, 2]
+    np.testing.assert_array_equal(cut.decision_function(X), whole.decision_function(X))
+    assert [p["objective"] for p in cut.problems] == [p["objective"] for p in whole.problems]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_ctrl_c_is_heard_between_two_calls(kernel, monkeypatch):
+    X, y = data.corners(k=4, n=60)
+    module, name = (
+        (small_newton, "_newton_fit") if kernel == "linear" else (small_pairs, "_pairs_fit")
+    )
+    fit, asked = getattr(module, name), []
+
+    def asking(n, *args):
+        fit(n, *args)
+        asked.append(n)
+
+    monkeypatch.setattr(module, name, asking)
+    monkeypatch.setattr("nesvm_jit.binary.small.AT_ONCE", 0)
+    monkeypatch.setattr("nesvm_jit.binary.small.get_threads", lambda: 2)
+    parts = [Part(None, np.where(y == k, 1.0, -1.0), np.ones(60)) for k in range(4)]
+    with watching(asked=lambda: bool(asked)):
+        found = solve_small_problems(as_matrix(X), parts, Settings(kernel=kernel, gamma=0.5))
+    assert asked == [2]
+    assert [fit.status for fit in found] == ["interrupted"] * 4
+    assert [fit.rounds > 0 for fit in found] == [True, True, False, False]
+    assert not found[3].start.alpha0.any()
+    with watching(lambda: -1.0):
+        late = solve_small_problems(as_matrix(X), parts, Settings(kernel=kernel, gamma=0.5))
+    assert asked == [2, 2]
+    assert [(fit.status, fit.rounds) for fit in late[2:]] == [("time_limit", 0)] * 2
 
 
 @pytest.mark.skipif(PURE, reason="interpreted loops are calls of Python themselves")

@@ -1,5 +1,6 @@
 """Small problems: all sub-problems of a machine are fitted in one compiled call, and settled.
 
+Where many of them take long together, there are several calls, so that Ctrl-C is heard between two.
 What the call cannot finish, the engines go on with from its point. Callbacks see the rounds
 of a call once it has ended; where one of them ends a fit, the call is made again up to that round,
 so that what is returned is what was found by then. After the time limit, what is certified is kept,
@@ -12,7 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..jit import one_blas_thread
+from ..clock import must_end, watching
+from ..jit import get_threads, one_blas_thread
 from ..kernels import small, small_newton, small_pairs
 from ..kernels.loss import HINGE, RowData
 from ..kernels.small import Ends, Parts
@@ -42,6 +44,9 @@ MOST_ROWS = 2000  # of a kernel matrix, 32 MB
 MOST_SQUARES = 500  # rows of a linear system that is factorised
 LARGEST = 1e100  # that n · C · ‖x‖² may be; what is said of larger ones is said elsewhere
 ROUNDS = 200  # of a call at most: a fit that takes more is not small
+# Numbers that a call reads at most, in about a third of a second, or more where each thread would
+# have less than one sub-problem. One class of 4000 x 128 is half of it.
+AT_ONCE = 3 * 10**8
 FINEST = 1e-9  # the smallest tolerance: for less, rounding is watched round by round
 
 
@@ -149,6 +154,10 @@ class _OnRows:
         how = (s.bias, model.loss, model.smoothed_penalty, s.tol, rules, most, ends)
         small_newton._newton_fit(len(parts.starts) - 1, self.X, parts, *how)
 
+    def work(self) -> int:
+        """About how many numbers all sub-problems read."""
+        return small_newton._work_of_newton(self.X, self.lists, self.settings.bias)
+
     def start(self, point: np.ndarray, alpha: np.ndarray, part: Part) -> Start:
         """Where an engine goes on."""
         p = self.X.shape[1]
@@ -222,6 +231,12 @@ class _OnGram:
         fit = small_pairs._pairs_fit if self.model.loss == HINGE else small_pairs._least_squares_fit
         fit(len(parts.starts) - 1, self.K, parts, s.bias, s.tol, most, ends)
 
+    def work(self) -> int:
+        """About how many numbers all sub-problems read."""
+        hinge = self.model.loss == HINGE
+        of = small_pairs._work_of_pairs if hinge else small_pairs._work_of_factors
+        return of(self.K, self.lists)
+
     def start(self, point: np.ndarray, beta: np.ndarray, part: Part) -> Start:
         """Where an engine goes on."""
         return Start(alpha0=beta * part.sign)
@@ -261,17 +276,27 @@ class _Fits:
         self.most = 1 if settings.time_limit == 0.0 else min(ROUNDS, settings.max_iter)
 
     def run(self) -> None:
-        """Fit all sub-problems; Ctrl-C is heard when the call has ended."""
+        """Fit all sub-problems; Ctrl-C is heard when a call has ended."""
         parts = self.data.lists
         count, n = len(parts.starts) - 1, len(parts.y)
-        self.ends = self._ends(count, n, self.most)
+        self.ends = ends = self._ends(count, n, self.most)
+        ended, size = "", max(get_threads(), count * AT_ONCE // max(1, self.data.work()))
         try:
-            self.data.fit(parts, self.most, self.ends)
+            with watching():
+                for lo in range(0, count, size):
+                    some = slice(lo, min(count, lo + size))
+                    own = parts._replace(starts=parts.starts[lo : some.stop + 1])
+                    columns = (ends.points[some], ends.duals, ends.trace[some], ends.how[some])
+                    self.data.fit(own, self.most, Ends(*columns))
+                    ended = must_end() if some.stop < count else ""
+                    if ended:
+                        break
         except KeyboardInterrupt:
-            self.interrupted = True
+            ended = "interrupted"
+        self.interrupted = ended == "interrupted"
         self.seconds = time.perf_counter() - self.started
         limit = self.settings.time_limit
-        self.late = limit is not None and self.seconds >= limit
+        self.late = ended == "time_limit" or (limit is not None and self.seconds >= limit)
 
     def _ends(self, count: int, n: int, most: int) -> Ends:
         points, trace = np.zeros((count, self.data.width)), np.empty((count, most, small.TRACED))

@@ -234,7 +234,7 @@ def _seek(w, d, data, margins, mu, centre, loss, l1, descent):
 def _work_of_newton(X, parts, bias, *_):
     """About twenty rounds, in each of which all rows are multiplied with a direction, and a tenth
     of them bends F_μ."""
-    rows, m = len(parts.y), X.shape[1] + bias
+    rows, m = int(parts.starts[-1] - parts.starts[0]), X.shape[1] + bias
     return 20 * (rows * (30 + 2 * m + m * m // 10) + (len(parts.starts) - 1) * m**3 // 3)
 
 
