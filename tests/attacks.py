@@ -73,9 +73,11 @@ def cold(count: int, folder: Path) -> Iterator[str]:
     def one(number: int) -> None:
         killed = number % 2 == 0
         args = ("train", "-q", "rows", f"model{number}")
-        p = start(folder, *args, NESVM_JIT_CACHE_DIR=str(folder / "cache"))
+        # without this so few rows would be interpreted, and nothing compiled
+        tier = {"NESVM_JIT_TIER": "compiled"}
+        p = start(folder, *args, NESVM_JIT_CACHE_DIR=str(folder / "cache"), **tier)
         if killed:
-            time.sleep(rng.uniform(0.0, 4.0))
+            time.sleep(rng.uniform(0.0, 12.0))
             p.kill()
         out, err = p.communicate()
         require(killed or p.returncode == 0, p.returncode, out, err)
