@@ -461,6 +461,19 @@ def test_curvature_over_chunks(layout, scale, n_chunks):
     np.testing.assert_allclose(out, 2 * np.diag(expect), **near)
 
 
+@pytest.mark.parametrize(("n_segments", "n_groups"), [(2, 1), (3, 1), (3, 2), (5, 3)])
+@pytest.mark.parametrize("n", [65, 512, 1030, 2600])
+def test_curvature_of_groups_of_segments(n, n_segments, n_groups):
+    X = np.random.default_rng(n).normal(size=(n, 3))
+    d = 0.5 + np.arange(n) % 3
+    memory, H = (
+        Memory(dirty(n_groups, 9), np.full(n_segments * SEGMENT * 3, 77.0)),
+        np.zeros((3, 3)),
+    )
+    _hessian(as_matrix(X), d, memory, False, H)
+    np.testing.assert_allclose(H, oracle.hessian(X, d), rtol=1e-12, atol=1e-12 * n)
+
+
 @pytest.mark.parametrize("n_segments", [1, 2])
 @pytest.mark.parametrize("n", [63, 64, 65, 511, 512, 513, 1030, 1600])
 def test_curvature_of_several_segments_and_panels_of_rows(n, n_segments):

@@ -10,8 +10,9 @@ from nesvm_jit import InputError, __version__, get_threads, set_threads
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.errors import FormatError
 from nesvm_jit.files.model.record import ModelRecord
+from nesvm_jit.jit import one_blas_thread
 from nesvm_jit.jit.threads import own_threads
-from nesvm_jit.kernels.gram import columns_of
+from nesvm_jit.kernels.gram import columns_of, sums_of_columns
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.machine import parallel, scoring
 from nesvm_jit.machine.assembled import linear_machine
@@ -425,6 +426,17 @@ def test_a_machine_of_landmarks_keeps_their_rows_by_class():
     f = K @ m.record.coefs + m.record.bias
     for k, found in enumerate(m.solutions):
         np.testing.assert_allclose(found.solution.margins, f[found.problem.rows, k], atol=1e-8)
+
+
+def test_sums_of_columns_over_chunks_have_the_same_bits_on_any_threads(two_threads):
+    rng = np.random.default_rng(0)
+    K, coefs = rng.random((2001, 700)), rng.standard_normal((700, 20))
+    with one_blas_thread():
+        found = sums_of_columns(K, coefs)
+        set_threads(1)
+        np.testing.assert_array_equal(sums_of_columns(K, coefs), found)
+    np.testing.assert_allclose(found, K @ coefs, rtol=1e-12, atol=1e-10)
+    assert sums_of_columns(K[:0], coefs).shape == (0, 20)
 
 
 # ---------------------------------------------------------------- tasks and threads

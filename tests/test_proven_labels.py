@@ -12,6 +12,7 @@ from nesvm_jit.machine import proven
 from nesvm_jit.machine.proven import _decided
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.models import MODELS
+from nesvm_jit.problems import labels
 from nesvm_jit.problems.labels import bias_range, radius_of
 from nesvm_jit.problems.linear import problem_in_memory
 from nesvm_jit.settings import Settings
@@ -21,6 +22,21 @@ from .commands import data_file, done, libsvm_text, refused
 from .data import half_space
 from .endings import solve, train
 from .test_certify import three_classes
+
+
+@pytest.mark.parametrize("n", [labels.MANY - 1, labels.MANY, 40_000])
+@pytest.mark.parametrize("digits", [1, 17])
+@pytest.mark.parametrize("alike", [True, False])
+def test_a_range_of_b_by_the_rows_near_it_is_that_of_all_rows(n, digits, alike):
+    rng = np.random.default_rng(n)
+    e = np.round(rng.standard_normal(n), digits)
+    c = np.ones(n) if alike else np.where(rng.random(n) < 0.01, 100.0, rng.random(n).round())
+    order = np.argsort(e)
+    for level in (0.5, 1e-3 * n, 0.3 * c.sum(), 0.99 * c.sum(), c.sum() - 0.5, c.sum() + 0.5):
+        for side in ("left", "right"):
+            place = np.searchsorted(np.cumsum(c[order]), level, side=side)
+            expected = e[order[place]] if place < n else np.inf
+            assert labels._cost_quantile(e, c, level, side) == expected
 
 
 @pytest.mark.parametrize("bias", [True, False])

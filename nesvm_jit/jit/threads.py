@@ -126,7 +126,7 @@ def own_threads() -> int:
 
 def run(entry: Callable[..., int], n: int, args: tuple[Any, ...]) -> int:
     """All n chunks of a kernel; how many of its threads met an error."""
-    n_threads = min(n, own_threads())
+    n_threads = min(n, own_threads()) if n > 1 else n
     if n_threads < 2 or not _safe_after_fork:
         return entry(0, 1, n, *args)
     address = _launch().threads_address()

@@ -23,7 +23,7 @@ from .spec import (
 # what it is about to write, also the lines that its neighbour is writing: writing the rows of a6a
 # took 36 ms on one thread and 45 ms on two, past the caches 8 ms and 4 ms.
 NEAR = 1 << 22
-BLAS_PACE = 8  # products that BLAS makes in the time of reading one number, about
+BLAS_PACE = 64  # products of BLAS for each number of a chunk: with fewer rows it is slower
 
 
 @helper

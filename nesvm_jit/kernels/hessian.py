@@ -20,8 +20,9 @@ from .sums import _collect, clear
 
 SEGMENT = 512  # rows that one call of BLAS multiplies
 MOST_SEGMENTS = 16  # of a panel: with few columns they are what keeps several threads busy
+PANEL_CELLS = 1 << 20  # of a panel of wide rows, or it is one segment
 LOADED = 64  # rows that are spread out at a time; a segment is a whole number of them
-TILE = 128  # columns of H that one call of BLAS fills
+TILE = 128  # columns of H that one call of BLAS fills, at most
 THICK = 10.0  # times the squared share of entries stored: from 1 on BLAS is faster than scattering
 
 
@@ -37,11 +38,12 @@ def hessian_memory(size: Size, dense: bool, dtype=np.float64) -> Memory:
     """Memory for `_hessian`, to be made once for matrices of about this size."""
     n, p = size.rows, size.cols
     thick = dense or THICK * size.cells * size.cells > float(n) * n * p * p
-    if thick:
-        chunks = max(1, min(MOST_SEGMENTS, -(-n // SEGMENT), SUM_CELLS // max(1, p * p)))
-    else:  # adding up the partial sums of a chunk costs as much as p rows
+    if not thick:  # adding up the partial sums of a chunk costs as much as p rows
         chunks = chunk_count(n, size.work, 8 * p * p)
-    return Memory(partial_sums(chunks, p * p), np.empty(chunks * SEGMENT * p * thick, dtype))
+        return Memory(partial_sums(chunks, p * p), np.empty(0, dtype))
+    segments = max(1, min(MOST_SEGMENTS, -(-n // SEGMENT), PANEL_CELLS // max(1, SEGMENT * p)))
+    groups = max(1, min(segments, SUM_CELLS // max(1, p * p)))
+    return Memory(partial_sums(groups, p * p), np.empty(segments * SEGMENT * p, dtype))
 
 
 # ---------------------------------------------------------------- thin rows
@@ -85,15 +87,22 @@ def _load_panel(k, n_chunks, X, rows, d, panel):
 
 @kernel
 def _multiply_tiles(k, n_tiles, panel, n_rows, tiles, p, partials):
-    """One tile of the product of a segment of the panel with itself, in the lower triangle."""
-    which, i0, j0 = tiles[k]
-    columns = segment(panel, which, n_rows, p)
-    i1, j1 = min(p, i0 + TILE), min(p, j0 + TILE)
+    """One tile of the product of a group of segments of the panel with itself, in the lower
+    triangle. A thread has it to itself for all of them: cells that two threads add to in turn are
+    sent from one core to the other each time."""
+    group, i0, i1, j0, j1 = tiles[k]
+    first, last = chunk_bounds((n_rows + SEGMENT - 1) // SEGMENT, len(partials), group)
     cells = np.empty((i1 - i0, j1 - j0), panel.dtype)
-    np.dot(columns[i0:i1], columns[j0:j1].T, cells)
+    sums = np.zeros(cells.shape)
+    for which in range(first, last):
+        columns = segment(panel, which, n_rows, p)
+        np.dot(columns[i0:i1], columns[j0:j1].T, cells)
+        for i in range(i1 - i0):
+            for j in range(j1 - j0):
+                sums[i, j] += cells[i, j]
     for i in range(i0, i1):
         for j in range(j0, min(j1, i + 1)):
-            partials[which, i * p + j] += cells[i - i0, j - j0]
+            partials[group, i * p + j] += sums[i - i0, j - j0]
 
 
 @helper
@@ -109,18 +118,17 @@ def _add_panels(X, d, memory):
     p = shape(X)[1]
     partials, panel = memory
     partials[:] = 0.0
-    starts = range(0, p, TILE)
-    corners = [(i, j) for i in starts for j in starts if j <= i]
-    tiles = [(s, *corner) for s in range(len(partials)) for corner in corners]
-    tiles = np.array(tiles, np.int64).reshape(-1, 3)
-    active, at_once = np.flatnonzero(d), len(partials) * SEGMENT
+    n_sides = -(-p // TILE)
+    sides = [chunk_bounds(p, n_sides, i) for i in range(n_sides)]
+    corners = [(*i, *j) for i in sides for j in sides if j <= i]
+    tiles = [(g, *corner) for g in range(len(partials)) for corner in corners]
+    tiles = np.array(tiles, np.int64).reshape(-1, 5)
+    active, at_once = np.flatnonzero(d), len(panel) // p if p else SEGMENT
     for first in range(0, len(active), at_once):
         rows = active[first : first + at_once]
         _load_panel(chunk_count(-(-len(rows) // LOADED), 4 * len(rows) * p), X, rows, d, panel)
-        n_tiles = -(-len(rows) // SEGMENT) * len(corners)
-        for some in pieces(n_tiles):
-            part = tiles[:n_tiles][some]
-            _multiply_tiles(len(part), panel, len(rows), part, p, partials)
+        for some in pieces(len(tiles)):
+            _multiply_tiles(len(tiles[some]), panel, len(rows), tiles[some], p, partials)
 
 
 # ---------------------------------------------------------------- all of them

@@ -218,7 +218,7 @@ class KernelRows:
         used = np.flatnonzero(V.any(axis=0))
         m, index = len(used), np.concatenate([used, others])
         W, found = np.ascontiguousarray(V[:, used]), np.zeros((len(V), len(index)))
-        width = max(NARROWEST, min(self._size[1], m // BLOCKS))
+        width = max(NARROWEST, -(-m // BLOCKS))
         size = self._size[0], min(self._size[1], width)
         fixed = (self._centre, self._squares, self.spec, size, self._how)
         with one_blas_thread():

@@ -51,7 +51,7 @@ class Rows:
         self.n_rows, self.n_features = data.size.rows, data.size.cols
         self._y, self._c, self._s = y, c, np.empty(self.n_rows)
         self._bounds, self._block = data.bounds, block_size(data)
-        self._pieces = pieces(data.bounds)
+        self._pieces = [(at, self._rows(at)) for at in pieces(data.bounds)]
         self._work = sweep_workspace(self._block)
         self._chunks = chunk_count(self._block.rows, self._block.work)
         self._signed = np.empty(self._block.rows)
@@ -194,8 +194,8 @@ class Rows:
     def map(self, function: Callable, vectors: tuple, numbers: tuple = ()) -> np.ndarray:
         """function(rows, *vectors, *numbers) of a few rows after the other, as one vector."""
         out = np.empty(self.n_rows)
-        for at in self._pieces:
-            out[at] = function(self._rows(at), *(v[at] for v in vectors), *numbers)
+        for at, rows in self._pieces:
+            out[at] = function(rows, *[v[at] for v in vectors], *numbers)
         return out
 
     def reduce(
@@ -204,8 +204,8 @@ class Rows:
         """The sum of function(rows, *vectors, *numbers) over all rows, a few after the other, or
         what `by` makes of two such values."""
         found = None
-        for at in self._pieces:
-            value = function(self._rows(at), *(v[at] for v in vectors), *numbers)
+        for at, rows in self._pieces:
+            value = function(rows, *[v[at] for v in vectors], *numbers)
             found = value if found is None else by(found, value) if by else found + value
         return found
 

@@ -108,8 +108,8 @@ class Shard(Rows):
     def centre_on(self, alpha: np.ndarray) -> None:
         """Smooth about this dual point."""
         centre = self._walk.centre
-        for at in self._pieces:
-            centre[at] = shares(alpha[at], self._c[at])
+        for at, rows in self._pieces:
+            centre[at] = shares(alpha[at], rows.c)
 
     # ------------------------------------------------------------ curvature where steps ended
 
