@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, set_threads
 from nesvm_jit.jit import chunk_count, most_threads
+from nesvm_jit.kernels import exact_sums
 from nesvm_jit.kernels.exact_sums import (
     column_products,
     layers_of,
@@ -236,6 +237,27 @@ def test_what_large_terms_leave_is_found_however_small_it_is(kind, digit):
         column_products(as_matrix(kind(row.T)), ones),
     ):
         assert sums.high[0] + sums.low[0] == left
+
+
+@pytest.mark.pure
+@pytest.mark.parametrize("kind", [np.asarray, csr_matrix])
+@pytest.mark.parametrize("size", [1.0, 2.0**-50, 2.0**-100])
+def test_sums_of_cancelling_terms_are_rounded_once(monkeypatch, kind, size):
+    dirty = np.full((9, 999), 1e9)  # memory comes as it was left
+    monkeypatch.setattr(exact_sums, "partial_sums", lambda chunks, n: dirty[:chunks, :n].copy())
+    rng = np.random.default_rng(6)
+    tails = size * rng.uniform(0.5, 1.0, 15)
+    terms = np.concatenate([[1.0], tails, -rng.permutation(tails * (1.0 + 2.0**-20)), [-1.0]])
+    true = sum(map(Fraction, terms.tolist()))
+    ones = np.ones(32)
+    for sums in (
+        row_products(as_matrix(kind(terms[None])), ones),
+        column_products(as_matrix(kind(terms[:, None])), ones),
+    ):
+        assert sums.high.shape == sums.low.shape == sums.error.shape == (1,)
+        found = Fraction(float(sums.high[0])) + Fraction(float(sums.low[0]))
+        assert abs(found - true) <= Fraction(0.51 * 2.0**-52) * abs(true)
+        assert sums.error[0] == layers_of(1.0, 64.0)[3]
 
 
 @pytest.mark.pure
