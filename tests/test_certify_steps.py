@@ -395,11 +395,15 @@ def test_newtons_steps_are_tried_where_those_of_pairs_do_not_end(monkeypatch):
     np.testing.assert_allclose(found, best, atol=1e-9)
 
 
-def test_rows_between_their_bounds_stay_in_the_working_set():
-    found = dual(False, np.zeros(4))
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_rows_between_their_bounds_stay_in_the_working_set(sign):
+    rows = KernelRows(as_matrix(X), as_spec("poly", 1.0, 0.0, 1, X.shape[1]), 1e6)
+    problem = KernelProblem(rows, sign * Y, C, False, HINGE)
+    found = polish.KernelDual(problem, np.zeros(4))
     kept = polish._improve(found, np.array([3, 1, 2, 0]), 1e-9)
     at_lower, at_upper = found.beta == found.lower, found.beta == found.upper
-    assert at_upper.any()
+    bounded = at_lower if sign > 0.0 else at_upper
+    assert (bounded & (C > 0.0)).any()
     assert kept.tolist() == [k for k in (3, 1, 2, 0) if not (at_lower[k] or at_upper[k])]
     assert 0 < len(kept) < 3
 

@@ -61,6 +61,7 @@ def test_rows_between_their_bounds_bend_the_problem(monkeypatch):
 
         problem._direction = noted
         problem.step(at)
+        assert problem.passes == 4.0  # of both points, the Hessian and the direction
     assert len(seen) == 3
     assert all(found == expected for found, expected in seen)
 

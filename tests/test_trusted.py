@@ -220,6 +220,8 @@ def test_a_lock_that_is_free_holds_no_file(tmp_path):
         os.fstat(lock._descriptor)
     assert not (tmp_path / "a.lock").exists()
     folder.close()
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(folder._descriptor)
 
 
 def test_as_many_links_are_followed_as_the_system_follows(tmp_path):
