@@ -40,10 +40,12 @@ def test_a_direction_is_newtons_with_a_little_added_for_the_bias(monkeypatch, bi
     assert problem.passes == 1.0 + 1.0 + bias  # of the point, of the Hessian, of its border
 
 
-def test_without_bent_rows_the_bias_has_a_curvature_of_its_own():
+def test_without_bent_rows_the_bias_is_moved_by_a_margin():
     problem, _, at = drawn(True)
     d = problem._direction(at, np.zeros(40))
-    np.testing.assert_allclose(d, -at.slope, rtol=1e-9)
+    np.testing.assert_allclose(d[:-1], -at.slope[:-1], rtol=1e-9)
+    assert d[-1] == pytest.approx(-np.sign(at.slope[-1]), rel=1e-9)
+    assert abs(at.slope[-1]) > 10.0
 
 
 def test_rows_between_their_bounds_bend_the_problem(monkeypatch):
@@ -121,11 +123,12 @@ def visited(X, y, c, point, direction):
     return problem._along(at, direction, m), seen
 
 
-def test_a_flat_slope_is_bracketed_by_doubling_and_then_halved():
+def test_a_flat_slope_is_bracketed_by_tenfold_steps_and_then_halved():
     X, y = np.ones((2, 1)), np.array([1.0, -1.0])
-    t, seen = visited(X, y, np.ones(2), np.array([0.0, -100.0]), np.array([0.0, 1.0]))
-    assert seen == [0, 1, 2, 4, 8, 16, 32, 64, 128, 96, 112, 104, 100]
-    assert t == 100.0
+    t, seen = visited(X, y, np.ones(2), np.array([0.0, -70.0]), np.array([0.0, 1.0]))
+    assert seen[:9] == [0, 1, 10, 100, 55, 77.5, 66.25, 71.875, 69.0625]
+    assert seen[9:] == pytest.approx([69.1], rel=1e-12)  # Newton's, where a row bends
+    assert t == pytest.approx(69.1, rel=1e-12)
 
 
 @pytest.mark.parametrize(
