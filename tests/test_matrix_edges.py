@@ -1,9 +1,15 @@
 """The matrix view to the letter: number types, index widths, sizes, slices, and every refusal."""
 
+import io
+from functools import partial
+
+import nesvm_jit
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from nesvm_jit import InputError
+from nesvm_jit.kernels import public
+from nesvm_jit.matrix import checks
 from nesvm_jit.matrix.checks import (
     as_matrix,
     as_number,
@@ -518,3 +524,54 @@ def test_arrays_that_others_have_validated_can_be_read_by_kernels():
     assert is_canonical(as_validated(sp.csr_matrix(A)))
     with pytest.raises(InputError, match="finite"):
         as_validated(sp.csr_matrix(np.where(A > 3.0, np.nan, A)))
+
+
+ROWS = sp.csr_matrix(A[[0, 3, 2, 4]])
+SIGNS, FOUR = np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4)
+CALLS = {
+    "solve": lambda: nesvm_jit.solve(ROWS, SIGNS),
+    "train": lambda: nesvm_jit.train(ROWS, SIGNS),
+    "cross_validate": lambda: nesvm_jit.cross_validate(ROWS, SIGNS, 2),
+    "decision_function": lambda: nesvm_jit.solve(A, [1, 1, -1, -1, 1]).decision_function(ROWS),
+    "write_libsvm": lambda: nesvm_jit.write_libsvm(io.BytesIO(), ROWS, SIGNS),
+    "margins": lambda: public.margins(ROWS, FOUR),
+    "row_norms": lambda: public.row_norms(ROWS),
+    "accumulate": lambda: public.accumulate(ROWS, FOUR),
+    "accumulate_change": lambda: public.accumulate_change(ROWS, FOUR, SIGNS, np.zeros(4)),
+    "sweep": lambda: public.sweep(ROWS, SIGNS, FOUR),
+    "hessian": lambda: public.hessian(ROWS, FOUR),
+    "hessian_times": lambda: public.hessian_times(ROWS, FOUR, FOUR),
+    "hessian_diagonal": lambda: public.hessian_diagonal(ROWS, FOUR),
+    "gram": lambda: public.gram(ROWS),
+    "gram of two": lambda: public.gram(ROWS, ROWS),
+}
+MACHINES = ("predict", "decision_function", "predict_proba", "certified")
+
+
+def are_copied(monkeypatch, call):
+    """Whether the caller's index arrays are, each of which is looked at."""
+    seen, real = [], checks._as_index
+
+    def noted(a, width, borrow):
+        found = real(a, width, borrow)
+        if any(np.shares_memory(a, given) for given in (ROWS.indices, ROWS.indptr)):
+            seen.append(not np.shares_memory(found, a))
+        return found
+
+    monkeypatch.setattr(checks, "_as_index", noted)
+    call()
+    assert seen
+    return any(seen)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_what_a_call_reads_but_does_not_keep_is_not_copied(monkeypatch, name):
+    assert not are_copied(monkeypatch, CALLS[name])
+
+
+def test_rows_that_a_machine_scores_are_not_copied(monkeypatch):
+    X, y = np.repeat(A, 4, axis=0), np.tile([1.0, -1.0], 10)
+    machine = nesvm_jit.train(X, y, probability=True)
+    for name in MACHINES:
+        assert not are_copied(monkeypatch, partial(getattr(machine, name), ROWS)), name
+    assert are_copied(monkeypatch, lambda: as_matrix(ROWS))
