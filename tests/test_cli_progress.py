@@ -410,3 +410,17 @@ def test_convert_shows_progress_unless_silent(tmp_path, monkeypatch, args, wante
     (tmp_path / "two").write_text("1 1:1\n-1 1:2\n")
     assert command("convert", *args, tmp_path / "two", tmp_path / "m").code == 0
     assert asked == [(reading_line, wanted)]
+
+
+def test_what_is_said_besides_fits_into_79_columns():
+    """The distance to the tolerance, and the best score so far, whatever the time has grown to."""
+    fit = {"round": 3, "objective": 1.23456, "gap": 0.0123, "problem": 1, "problems": 2}
+    path = {"done": 3, "total": 40, "C": 0.125, "best_score": 0.5, "best_C": 16.0}
+    for line, row, part in (
+        (partial(fit_line, tol=1e-3), fit, "x tolerance)"),
+        (path_line, path, "best so far"),
+    ):
+        shown = [line(row, row, 10.0**k) for k in range(30)]
+        widths = {len(text) for text in shown if part in text}
+        assert max(widths) == 79
+        assert shown == sorted(shown, key=lambda text: part not in text)
