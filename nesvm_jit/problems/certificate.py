@@ -93,7 +93,7 @@ def scaled(shard: Vectors, alpha: Any, sums: DualSums) -> DualPoint:
     share = shard.reduce(_largest_share, (alpha,), by=max)
     value, t = best_multiple(shard.model, sums, share)
     how = (t, shard.model.loss)
-    return DualPoint(value, alpha if t == 1.0 else shard.map(_multiple, (alpha,), how))
+    return DualPoint(value, alpha if t == 1.0 else shard.map(multiple, (alpha,), how))
 
 
 def sums_of(shard: Vectors, alpha: Any, weights: np.ndarray) -> DualSums:
@@ -119,8 +119,8 @@ def balanced_and_scaled(shard: Vectors, alpha: Any) -> tuple[DualPoint, int]:
         total, mean = (_mean(a, b, t) for a, b in (totals, weights))
         top = 1.0 if tops == [1.0, 1.0] else _largest_between(shard, points, t)
         found.append((*best_multiple(model, DualSums(total, 0.0, mean), top), t))
-    value, multiple, t = max(found)
-    return DualPoint(value, _multiple_between(shard, points, t, multiple)), 2
+    value, times, t = max(found)
+    return DualPoint(value, _multiple_between(shard, points, t, times)), 2
 
 
 def best_shares(model: Model, totals: list[float], weights: list[np.ndarray]) -> list[float]:
@@ -207,22 +207,22 @@ def _largest_share_between(rows: RowData, a: np.ndarray, b: np.ndarray, t: float
     return _largest_share(rows, _mean(a, b, t))
 
 
-def _multiple_between(shard: Vectors, points: list[Any], t: float, multiple: float) -> Any:
+def _multiple_between(shard: Vectors, points: list[Any], t: float, times: float) -> Any:
     """A multiple of a point between two of a hinge."""
     if t in (0.0, 1.0):
         alpha = points[int(t)]
-        return alpha if multiple == 1.0 else shard.map(_multiple, (alpha,), (multiple, HINGE))
-    return shard.map(_between, tuple(points), (t, multiple))
+        return alpha if times == 1.0 else shard.map(multiple, (alpha,), (times, HINGE))
+    return shard.map(_between, tuple(points), (t, times))
 
 
-def _between(rows: RowData, a: np.ndarray, b: np.ndarray, t: float, multiple: float) -> np.ndarray:
-    return _multiple(rows, _mean(a, b, t), multiple, HINGE)
+def _between(rows: RowData, a: np.ndarray, b: np.ndarray, t: float, times: float) -> np.ndarray:
+    return np.minimum(times * _mean(a, b, t), rows.c)
 
 
-def _multiple(rows: RowData, alpha: np.ndarray, t: float, loss: int) -> np.ndarray:
-    """tα, inside its box also where rounding would lead out of it."""
+def multiple(rows: RowData, alpha: np.ndarray, t: float, loss: int) -> np.ndarray:
+    """tα, inside its box also where rounding would lead out of it, which it does where t > 1."""
     scaled = alpha if t == 1.0 else t * alpha
-    return np.minimum(scaled, rows.c) if loss == HINGE else scaled
+    return np.minimum(scaled, rows.c) if loss == HINGE and t > 1.0 else scaled
 
 
 def _largest_share(rows: RowData, alpha: np.ndarray) -> float:

@@ -14,13 +14,13 @@ from ..kernels.hessian import (
     hessian_memory,
 )
 from ..kernels.line_search import _slope, _step, line_partials
-from ..kernels.loss import HINGE, RowData
+from ..kernels.loss import RowData
 from ..kernels.sums import _accumulate, _margins
 from ..kernels.sweep import _sweep
 from ..matrix.matrix import Csr
 from ..models.base import Model
 from .blocks import Blocks
-from .certificate import shares
+from .certificate import multiple, shares
 from .rows import Memory, Rows
 from .sums import Curvature, Sums
 
@@ -184,8 +184,7 @@ def _times_cost(rows: RowData, u: np.ndarray) -> np.ndarray:
 
 
 def _times_label(rows: RowData, weight: np.ndarray, t: float, loss: int) -> np.ndarray:
-    alpha = rows.y * weight * t
-    return np.minimum(alpha, rows.c) if loss == HINGE else alpha
+    return multiple(rows, rows.y * weight, t, loss)
 
 
 def _total(rows: RowData, d: np.ndarray) -> float:
