@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from nesvm_jit.kernels import exact_sums
+from nesvm_jit.kernels import rounding as shared
 from nesvm_jit.kernels.exact_sums import Sums
 from nesvm_jit.kernels.loss import HINGE, SQUARE, RowData
 from nesvm_jit.kernels.spec import BLAS, DIFFERENCES, RBF, Spec
@@ -36,9 +37,9 @@ X = np.array([[1.0, 2.0, 0.5], [-0.5, 1.0, 1.0], [2.0, -1.0, 0.25], [1.0, 1.0, -
 
 @pytest.fixture
 def coarse(monkeypatch):
-    for module in (rounding, upper_bound, lower_bound, settling_kernel):
+    for module in (shared, rounding, upper_bound, lower_bound, settling_kernel):
         monkeypatch.setattr(module, "UNIT", U, raising=False)
-        monkeypatch.setattr(module, "TINY", T)
+        monkeypatch.setattr(module, "TINY", T, raising=False)
 
 
 def g(k):
@@ -254,8 +255,9 @@ def test_the_penalty_is_raised_and_the_losses_of_all_rows(coarse, smoothed):
 
 
 def test_a_sum_that_is_exact_is_moved_to_the_next_number_above(monkeypatch):
-    monkeypatch.setattr(upper_bound, "above", lambda x, k: x)
-    monkeypatch.setattr(upper_bound, "TINY", 0.0)
+    for module in (shared, upper_bound):
+        monkeypatch.setattr(module, "above", lambda x, k: x)
+        monkeypatch.setattr(module, "TINY", 0.0, raising=False)
     found = upper_bound._with_penalty(Block(smoothed=True), np.array([0.5, -0.25]), 3.0)
     assert found == np.nextafter(3.75, 4.0)
 
@@ -345,22 +347,22 @@ SPREAD = Spread(3.0, 5.0, 7.0, 0.5, 11.0, 2.0)
 
 
 def test_a_total_is_lowered_unless_it_is_on_the_grid(coarse):
-    assert lower_bound._total_below(SPREAD, True) == 5.0
-    assert lower_bound._total_below(SPREAD, False) == pytest.approx(5.0 - g(9) * 7.0, rel=NEAR)
-    assert lower_bound._total_below(SPREAD._replace(entries=0.0, total=0.0), False) == 0.0
+    assert shared.total_below(SPREAD, True) == 5.0
+    assert shared.total_below(SPREAD, False) == pytest.approx(5.0 - g(9) * 7.0, rel=NEAR)
+    assert shared.total_below(SPREAD._replace(entries=0.0, total=0.0), False) == 0.0
 
 
 def test_a_total_is_moved_to_the_next_number_below(monkeypatch):
-    monkeypatch.setattr(lower_bound, "growth", lambda k: 0.0)
-    assert lower_bound._total_below(SPREAD, False) == np.nextafter(5.0, 0.0)
+    monkeypatch.setattr(shared, "growth", lambda k: 0.0)
+    assert shared.total_below(SPREAD, False) == np.nextafter(5.0, 0.0)
 
 
 @pytest.mark.parametrize("exact", [True, False])
 def test_the_dual_value_is_lowered_by_all_its_sums(coarse, exact):
     total = 5.0 if exact else 5.0 - g(9) * 7.0
-    found = lower_bound.value_below(SPREAD, exact, HINGE, 1.5)
+    found = shared.value_below(SPREAD, exact, HINGE, 1.5)
     assert found == pytest.approx(total - 1.5, rel=NEAR)
-    found = lower_bound.value_below(SPREAD, exact, SQUARE, 1.5)
+    found = shared.value_below(SPREAD, exact, SQUARE, 1.5)
     assert found == pytest.approx(total - a(0.5, 7) - 3.0 * T * 8.0 - 1.5, rel=NEAR)
 
 
@@ -369,7 +371,7 @@ def test_half_a_square_is_raised_before_it_is_subtracted(coarse):
     assert found == pytest.approx(5.0 - a(2.0, 2) - T, rel=NEAR)
     nothing = Spread(*[0.0] * 6)
     assert lower_bound._half_square_below(nothing, True, HINGE, 2.0) == 0.0
-    assert lower_bound.value_below(SPREAD, True, HINGE, 1.5) == np.nextafter(
+    assert shared.value_below(SPREAD, True, HINGE, 1.5) == np.nextafter(
         5.0 - np.nextafter(1.5, 2.0), 0.0
     )
 
@@ -719,7 +721,7 @@ def test_a_quadratic_form_allows_for_entries_sums_and_the_diagonal(coarse, f):
 
 
 def test_a_quadratic_form_is_moved_to_the_next_number_above(monkeypatch):
-    monkeypatch.setattr(settling_kernel, "growth", lambda k: 0.0)
+    monkeypatch.setattr(shared, "growth", lambda k: 0.0)
     exact = EntryError(0.0, ROOTS, np.zeros(4))
     found, _ = settling_kernel._quadratic_above(exact, np.array([1.0, 0.0, 0.0, 0.0]), 2.0 * Y)
     assert found == np.nextafter(2.0, 3.0)
@@ -752,7 +754,7 @@ def values(loss, beta, b, alpha, bias, costs=None):
     signed = alpha * Y
     spread = Spread(*lower_bound.spread_of(ROWS, alpha, np.zeros(4), loss))
     half = 0.5 * quadratic(ENTRIES, signed, K @ signed)[0]
-    return P, lower_bound.value_below(spread, bias, loss, half)
+    return P, shared.value_below(spread, bias, loss, half)
 
 
 @pytest.mark.parametrize("loss", [HINGE, SQUARE])
@@ -901,7 +903,7 @@ def test_bounds_of_known_sums_are_those_derived(coarse, loss, bias, b):
     losses = np.maximum(r + off, 0.0) if loss == HINGE else a((np.abs(r) + off) ** 2, 3) + T
     assert found.objective == pytest.approx(half + a(ROWS.c @ losses, 4) + 4 * T, rel=NEAR)
     spread = Spread(*lower_bound.spread_of(ROWS, signed * Y, np.zeros(4), loss))
-    value = lower_bound.value_below(spread, bias, loss, half)
+    value = shared.value_below(spread, bias, loss, half)
     assert found.dual.value == pytest.approx(value, rel=NEAR)
     np.testing.assert_array_equal(found.beta, signed)
     np.testing.assert_array_equal(found.dual.alpha, signed * Y)
@@ -918,15 +920,15 @@ def test_a_quadratic_form_of_known_sums_may_be_negative_by_rounding(coarse):
     assert square < 0.0
     spread = Spread(*lower_bound.spread_of(ROWS, beta * Y, np.zeros(4), SQUARE))
     half = 0.5 * (square + g(8) * -square)
-    value = lower_bound.value_below(spread, False, SQUARE, half)
+    value = shared.value_below(spread, False, SQUARE, half)
     assert found.dual.value == pytest.approx(value, rel=NEAR)
 
 
 def test_bounds_of_known_sums_that_are_exact_are_the_next_numbers(monkeypatch):
-    for module in (settling_kernel, upper_bound, lower_bound):
+    for module in (shared, settling_kernel, upper_bound, lower_bound):
         monkeypatch.setattr(module, "growth", lambda k: 0.0)
         monkeypatch.setattr(module, "above", lambda x, k: x)
-        monkeypatch.setattr(module, "TINY", 0.0)
+        monkeypatch.setattr(module, "TINY", 0.0, raising=False)
     rows = Kernel()
     rows.entries = EntryError(0.0, np.zeros(4), np.zeros(4))
     known = settling_kernel.Sums(np.array([1.0, 0.25, 0.5, 0.0]), 0.0, 0)
@@ -959,7 +961,7 @@ def test_the_radius_is_raised_by_its_roundings(coarse):
 
 
 def test_a_gap_is_moved_to_the_next_number_above(monkeypatch):
-    monkeypatch.setattr(labels, "above", lambda x, k: x)
+    monkeypatch.setattr(shared, "above", lambda x, k: x)
     assert labels.radius_of(2.0, 1.0) == np.sqrt(2.0 * np.nextafter(1.0, 2.0))
 
 
@@ -995,10 +997,10 @@ def test_costs_that_may_be_equal_but_for_rounding_leave_b_between(
     monkeypatch, costs, share, expected
 ):
     """1.5 is the e of a positive row, −¼ and −3 those of negative ones."""
-    monkeypatch.setattr(labels, "above", lambda x, k: x)
+    monkeypatch.setattr(shared, "above", lambda x, k: x)
     c, y = np.array(costs), np.array([1.0, -1.0, -1.0])
     doubt = 1.2e-3 if share > 0 else 0.0
-    monkeypatch.setattr(labels, "growth", lambda k: doubt / c.sum() if k == 14.0 else 0.0)
+    monkeypatch.setattr(shared, "growth", lambda k: doubt / c.sum() if k == 14.0 else 0.0)
     e = np.array([1.5, -3.0, -0.25])
     assert labels.bias_range(y, c, y - e, np.zeros(3), HINGE) == expected
 

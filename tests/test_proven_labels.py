@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from nesvm_jit import InputError, load_model, read_libsvm
 from nesvm_jit.binary import finish_linear, kernel_matrix
+from nesvm_jit.kernels import rounding
 from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.kernels.public import as_spec
 from nesvm_jit.machine import proven
@@ -118,7 +119,7 @@ def test_the_best_bias_is_in_its_range_for_every_weight_in_the_ball(model, kerne
     assert s.bias_range[0] <= finer.b <= s.bias_range[1]
     widths = [of[1] - of[0] for of in (finer.bias_range, s.bias_range)]
     # at any tolerance LS-SVM is solved exactly, and rounding alone is between the two
-    assert widths[0] <= widths[1] * (1 + (1e-5 if model == "lssvm" else 0.0))
+    assert widths[0] <= widths[1] * (1 + (1e-4 if model == "lssvm" else 0.0))
 
 
 @pytest.mark.parametrize("layout", [np.asarray, csr_matrix], ids=["dense", "CSR"])
@@ -282,13 +283,15 @@ def test_an_lp_svm_is_refused_by_the_command(here):
 def test_what_margins_are_off_is_known_of_every_row(monkeypatch, b):
     """With a coarse unit of rounding, of which nothing is lost in this test."""
     unit, tiny = 2.0**-12, 2.0**-9
-    monkeypatch.setattr(finish_linear, "growth", lambda k: unit * k)
-    monkeypatch.setattr(finish_linear, "TINY", tiny)
+    monkeypatch.setattr(rounding, "growth", lambda k: unit * k)
+    monkeypatch.setattr(finish_linear, "norm_above", np.linalg.norm)
     monkeypatch.setattr(finish_linear, "bias_range", lambda *given: given)
     X = np.array([[3.0, 4.0], [0.0, 2.0]])
     y, c, w = np.array([1.0, -1.0]), np.array([2.0, 0.5]), np.array([0.5, 1.0])
     problem = problem_in_memory(as_matrix(csr_matrix(X)), y, c, MODELS["csvm"](), True)
     margins = X @ w + b
+    problem.shard.row_norms()  # before products are given a loss that can be seen
+    monkeypatch.setattr(rounding, "TINY", tiny)
     found = finish_linear.linear_bias_range(problem, 2.0, w, b, margins)
     norms, cells = np.array([5.0, 2.0]), np.array([2.0, 1.0])
     off = 2.0 * norms + unit * (cells + 8.0) * norms * np.sqrt(1.25) + (cells + 1.0) * tiny

@@ -8,12 +8,13 @@ from functools import partial
 import numpy as np
 import pytest
 from nesvm_jit import jit, solve, train
-from nesvm_jit.binary.small import Part, solve_small_problems, suits
+from nesvm_jit.binary.small import solve_small_problems, suits
+from nesvm_jit.binary.small_data import Part
 from nesvm_jit.binary.solution import Solution
 from nesvm_jit.binary.start import Unfinished
 from nesvm_jit.clock import watching
 from nesvm_jit.errors import NotCertifiedWarning
-from nesvm_jit.kernels import small_newton, small_pairs
+from nesvm_jit.kernels import small_newton, small_pairs, small_settle
 from nesvm_jit.kernels.loss import HINGE, SQUARE
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.problems import labels
@@ -30,6 +31,11 @@ MODELS = ("csvm", "lpsvm", "lssvm")
 CALL = "the data are so few that one compiled call fits them"
 
 pytestmark = pytest.mark.pure
+
+
+def undecided(*args):
+    """Settles nothing in the call."""
+    args[-1].said.fill(0.0)
 
 
 def features(kernel, X):
@@ -120,7 +126,13 @@ def test_least_squares_with_a_kernel_take_one_round(bias):
 def test_bounds_of_b_allow_for_the_gap_and_for_rounding(model, kernel, monkeypatch):
     """As docs/certificate.md has them; rounding is made coarse, so that it is seen."""
     unit = 1e-4
-    monkeypatch.setattr("nesvm_jit.binary.small.growth", lambda k: unit * k)
+    for name in ("_settle_rows", "_settle_gram"):
+        monkeypatch.setattr(small_settle, name, undecided)
+
+    def coarse(radius, cells, size, norm, f, b):
+        return (radius + unit * (cells + 8.0) * size) * norm + unit * 8.0 * (np.abs(f) + abs(b))
+
+    monkeypatch.setattr("nesvm_jit.binary.small_data.product_off", coarse)
     X, y, c = data.half_space_and_costs(n=30, p=3)
     s = solve(X, y, model, kernel, sample_weight=c, gamma=0.5)
     assert s.why == CALL
@@ -246,16 +258,20 @@ def test_ctrl_c_in_the_call_keeps_what_was_found(kernel, monkeypatch):
     assert s.gap <= 1e-3
 
 
+@pytest.mark.parametrize("where", ["in the call", "after it"])
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_ctrl_c_while_bounds_are_settled_keeps_what_was_found(kernel, monkeypatch):
+def test_ctrl_c_while_bounds_are_settled_keeps_what_was_found(kernel, where, monkeypatch):
     X, y = data.half_space(n=60)
     name = "settle_linear" if kernel == "linear" else "settle_kernel"
+    settle = "_settle_rows" if kernel == "linear" else "_settle_gram"
 
     def interrupted(*args):
         raise KeyboardInterrupt
 
     whole = solve(X, y, kernel=kernel)
-    monkeypatch.setattr(f"nesvm_jit.binary.small.{name}", interrupted)
+    called = interrupted if where == "in the call" else undecided
+    monkeypatch.setattr(small_settle, settle, called)
+    monkeypatch.setattr(f"nesvm_jit.binary.small_data.{name}", interrupted)
     with pytest.warns(NotCertifiedWarning):
         s = solve(X, y, kernel=kernel)
     assert (s.status, s.n_iter) == ("interrupted", whole.n_iter)

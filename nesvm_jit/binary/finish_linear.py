@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from ..kernels.loss import RowData
+from ..kernels.rounding import product_off
 from ..models.base import Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
 from ..problems.labels import bias_range, radius_of
 from ..problems.linear import LinearProblem
-from ..problems.rounding import TINY, growth, norm_above
+from ..problems.rounding import norm_above
 from ..problems.shard import Shard
 from ..solvers.run import Run
 from .finish import alternatives, require_zero
@@ -82,11 +83,7 @@ def _possible_change(
 ) -> np.ndarray:
     """How far x·w* can be from a margin less b, of any w* in the ball of this radius about a w of
     this norm."""
-    off = radius * norms
-    off += growth(cells + 8.0) * norms * size
-    off += (cells + 1.0) * TINY
-    off += growth(8.0) * (np.abs(f) + abs(b))
-    return off
+    return product_off(radius, cells, size, norms, f, b)
 
 
 def sparsest_linear(

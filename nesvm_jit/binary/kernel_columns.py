@@ -108,7 +108,7 @@ def _scaled(found: Solution, scale: float) -> Solution:
     """The solution of the problem as it was given; powers of two change no digit of it."""
     if scale == 1.0:
         return found
-    history = found.history | {name: found.history[name] * scale for name in SCALED}
+    history = {**found.history, **{name: found.history[name] * scale for name in SCALED}}
     return replace(
         found,
         w=None if found.w is None else found.w * scale,

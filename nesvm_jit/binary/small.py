@@ -8,54 +8,34 @@ and nothing else is gone on with.
 """
 
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from ..clock import must_end, watching
-from ..jit import get_threads, one_blas_thread
-from ..kernels import small, small_newton, small_pairs
-from ..kernels.loss import HINGE, RowData
+from ..jit import get_threads
+from ..kernels import small, small_settle
 from ..kernels.small import Ends, Parts
-from ..kernels.small_newton import Rules
-from ..matrix.matrix import Csr, Matrix, shape
-from ..matrix.rows import as_scipy, narrowed
-from ..models import MODELS
-from ..problems.few import FewKernelRows, FewRows, norms_above
-from ..problems.labels import bias_range, radius_of
-from ..problems.linear import SMALL as SHARES
-from ..problems.rounding import TINY, EntryError, growth, norm_above
-from ..problems.settling import settle_linear
-from ..problems.settling_kernel import settle_kernel
-from ..problems.upper_bound import settle_objective
-from ..problems.walk import FAINT
+from ..kernels.small_settle import Verdict
+from ..matrix.matrix import Matrix, shape
 from ..settings import HALF_SQUARE, Settings
-from ..solvers import newton
 from ..solvers.run import COLUMNS, proves, relative_gap
-from .centred import centre_columns
-from .kernel_matrix import budget_bytes, precomputed_matrix, small_matrix
+from .kernel_matrix import budget_bytes
+from .small_data import OnGram, OnRows, Part
 from .solution import Solution
-from .start import Start, Unfinished
+from .start import Unfinished
 
 MOST_CELLS = 1 << 19  # rows times features of a linear sub-problem
 WIDEST = 128  # features: wider Hessians are factorised faster by LAPACK, one after the other
 MOST_ROWS = 2000  # of a kernel matrix, 32 MB
 MOST_SQUARES = 500  # rows of a linear system that is factorised
-LARGEST = 1e100  # that n · C · ‖x‖² may be; what is said of larger ones is said elsewhere
 ROUNDS = 200  # of a call at most: a fit that takes more is not small
 # Numbers that a call reads at most, in about a third of a second, or more where each thread would
 # have less than one sub-problem. One class of 4000 x 128 is half of it.
 AT_ONCE = 3 * 10**8
 FINEST = 1e-9  # the smallest tolerance: for less, rounding is watched round by round
-
-
-class Part(NamedTuple):
-    """A sub-problem: its rows (None: all), their signs and what they cost."""
-
-    rows: np.ndarray | None
-    sign: np.ndarray
-    c: np.ndarray
 
 
 SmallFit = Solution | Unfinished
@@ -75,13 +55,12 @@ def solve_small_problems(
     """
     if not suits(X, parts, settings):
         return None
-    with one_blas_thread():
-        data = (_OnRows if settings.kernel == "linear" else _OnGram).of(X, parts, settings)
-        if data is None:
-            return None
-        fits = _Fits(data, settings)
-        fits.run()
-        return [fits.end(k, limits(k) if limits else settings) for k in range(len(parts))]
+    data = (OnRows if settings.kernel == "linear" else OnGram).of(X, parts, settings)
+    if data is None:
+        return None
+    fits = _Fits(data, settings)
+    fits.run()
+    return [fits.end(k, limits(k) if limits else settings) for k in range(len(parts))]
 
 
 def suits(X: Matrix, parts: Sequence[Part], settings: Settings) -> bool:
@@ -106,174 +85,44 @@ def suits(X: Matrix, parts: Sequence[Part], settings: Settings) -> bool:
     return settings.cache_mb is None or 8.0 * n * n <= 0.5 * budget_bytes(settings.cache_mb)
 
 
-def _dense(X: Matrix) -> np.ndarray:
-    """X in float64, rows one after the other."""
-    return np.ascontiguousarray(as_scipy(X).toarray() if isinstance(X, Csr) else X, np.float64)
+class Rounds(Mapping[str, np.ndarray]):
+    """The rounds of a sub-problem as one array per column, made when they are asked for."""
 
+    def __init__(self, trace: np.ndarray, seconds: float, data: OnRows | OnGram):
+        self.seconds, self._trace, self._data = seconds, trace, data
+        self.objective: float | None = None  # P at the point, once it is settled
 
-def _lists_of(parts: Sequence[Part], n: int) -> Parts:
-    """The sub-problems as compiled code reads them."""
-    sizes = [0, *(len(part.sign) for part in parts)]
-    every = np.arange(n)
-    return Parts(
-        np.cumsum(sizes),
-        np.concatenate([every if part.rows is None else part.rows for part in parts]),
-        np.concatenate([part.sign for part in parts]),
-        np.concatenate([part.c for part in parts]),
-    )
+    @cached_property
+    def _columns(self) -> dict[str, np.ndarray]:
+        trace, rounds = self._trace, np.arange(1, len(self._trace) + 1)
+        objective = trace[:, small.OBJECTIVE].copy()
+        dual = np.maximum.accumulate(trace[:, small.DUAL])  # rounding may lower that of pairs
+        best = np.minimum.accumulate(objective)
+        gap = np.divide(best - dual, best, out=np.zeros(len(best)), where=best > 0.0)
+        if self.objective is not None:
+            objective[self._data.best_row(objective)] = self.objective
+        columns = (rounds, trace[:, small.MU], trace[:, small.SMOOTHED], objective, dual, gap)
+        seconds = np.full(len(trace), self.seconds)
+        return dict(zip(COLUMNS, (*columns, seconds, rounds.astype(float)), strict=True))
 
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._columns[name]
 
-class _OnRows:
-    """Linear machines, by Newton's steps on the smoothed problem."""
+    def __iter__(self) -> Iterator[str]:
+        return iter(COLUMNS)
 
-    def __init__(self, X: np.ndarray, parts: Sequence[Part], settings: Settings):
-        self.X, self.parts, self.settings = X, parts, settings
-        self.lists = _lists_of(parts, len(X))
-        self.model = MODELS[settings.model]()
-        self.width = X.shape[1] + settings.bias
-        self.norms = norms_above(X)
-        self.tops = np.abs(X).max(axis=1)
-
-    @classmethod
-    def of(cls, X: Matrix, parts: Sequence[Part], settings: Settings) -> "_OnRows | None":
-        """Where columns far from zero need to be moved, or rows are so large that their squares
-        overflow, nothing."""
-        if narrowed(X)[1] is not None or (settings.bias and centre_columns(X)[1] is not None):
-            return None
-        data = cls(_dense(X), parts, settings)
-        most = max(float(part.c.max()) for part in parts) * float(data.norms.max()) ** 2
-        return data if most * len(X) <= LARGEST and float(data.norms.max()) <= LARGEST else None
-
-    def fit(self, parts: Parts, most: int, ends: Ends) -> None:
-        """One call for all sub-problems."""
-        s, model = self.settings, self.model
-        first = newton.FIRST.loss
-        rules = Rules(
-            first, newton.SMALLEST * first, newton.FACTOR, newton.ENOUGH, newton.NO_DESCENT, FAINT
-        )
-        how = (s.bias, model.loss, model.smoothed_penalty, s.tol, rules, most, ends)
-        small_newton._newton_fit(len(parts.starts) - 1, self.X, parts, *how)
-
-    def work(self) -> int:
-        """About how many numbers all sub-problems read."""
-        return small_newton._work_of_newton(self.X, self.lists, self.settings.bias)
-
-    def start(self, point: np.ndarray, alpha: np.ndarray, part: Part) -> Start:
-        """Where an engine goes on."""
-        p = self.X.shape[1]
-        return Start(point[:p], float(point[-1]) if self.settings.bias else 0.0, alpha0=alpha)
-
-    def engine(self, steps: int) -> str:
-        """The name of what this is a compiled form of."""
-        return "newton"
-
-    def best_row(self, objective: np.ndarray) -> int:
-        """The round that the point was found in."""
-        return int(objective.argmin())
-
-    def settle(self, point: np.ndarray, alpha: np.ndarray, part: Part) -> dict[str, Any]:
-        """What a solution consists of, its values true in exact arithmetic."""
-        tol, p, rows = self.settings.tol, self.X.shape[1], part.rows
-        at = slice(None) if rows is None else rows
-        X, norms, tops = self.X[at], self.norms[at], self.tops[at]
-        s = np.maximum(tops, 1.0) if self.settings.bias else np.where(tops > 0.0, tops, 1.0)
-        few = FewRows(X, norms, RowData(part.sign, part.c, s), self.model, self.settings.bias)
-        w, b = point[:p], float(point[-1]) if self.settings.bias else 0.0
-        objective, dual, f = settle_linear(few, w, b, alpha, tol)
-        if self.model.smoothed_penalty:
-            w, objective, f = self._sparsest(few, w, b, objective, dual.value, f)
-        b_range = None
-        if self.settings.bias and not self.model.smoothed_penalty:
-            off = (radius_of(objective, dual.value) + growth(p + 8.0) * norm_above(w)) * norms
-            off += (p + 1.0) * TINY + growth(8.0) * (np.abs(f) + abs(b))
-            b_range = bias_range(part.sign, part.c, f - b, off, self.model.loss)
-        values = {"objective": objective, "dual_objective": dual.value, "alpha": dual.alpha}
-        return {**values, "w": w, "beta": None, "b": b, "margins": f, "bias_range": b_range}
-
-    def _sparsest(
-        self, few: FewRows, w: np.ndarray, b: float, objective: float, dual: float, f: np.ndarray
-    ) -> tuple[np.ndarray, float, np.ndarray]:
-        """The weights with as many zeros as the tolerance allows, P there and the margins."""
-        size = np.abs(w)
-        for share in SHARES:
-            zeros = np.where(size <= share * size.max(initial=0.0), 0.0, w)
-            P, margins = settle_objective(few, zeros, b, self.settings.tol)
-            if objective >= P or P - dual <= self.settings.tol * P:
-                return zeros, P, margins
-        return w, objective, f
-
-
-class _OnGram:
-    """Kernel machines, by steps of pairs on the kernel matrix, or by solving a linear system."""
-
-    width = 1
-
-    def __init__(
-        self, K: np.ndarray, entries: EntryError, parts: Sequence[Part], settings: Settings
-    ):
-        self.K, self.entries, self.parts, self.settings = K, entries, parts, settings
-        self.lists = _lists_of(parts, len(K))
-        self.model = MODELS[settings.model]()
-
-    @classmethod
-    def of(cls, X: Matrix, parts: Sequence[Part], settings: Settings) -> "_OnGram | None":
-        """The kernel matrix in float64."""
-        if settings.kernel == "precomputed":
-            K, entries = precomputed_matrix(X)
-            K = np.require(K, np.float64, ["C", "A", "O", "W"])
-        else:
-            K, entries = small_matrix(X, settings)
-        return cls(K, entries, parts, settings)
-
-    def fit(self, parts: Parts, most: int, ends: Ends) -> None:
-        """One call for all sub-problems."""
-        s = self.settings
-        fit = small_pairs._pairs_fit if self.model.loss == HINGE else small_pairs._least_squares_fit
-        fit(len(parts.starts) - 1, self.K, parts, s.bias, s.tol, most, ends)
-
-    def work(self) -> int:
-        """About how many numbers all sub-problems read."""
-        hinge = self.model.loss == HINGE
-        of = small_pairs._work_of_pairs if hinge else small_pairs._work_of_factors
-        return of(self.K, self.lists)
-
-    def start(self, point: np.ndarray, beta: np.ndarray, part: Part) -> Start:
-        """Where an engine goes on."""
-        return Start(alpha0=beta * part.sign)
-
-    def engine(self, steps: int) -> str:
-        """The name of what this is a compiled form of."""
-        return "coordinate" if self.model.loss == HINGE and not steps else "newton"
-
-    def best_row(self, objective: np.ndarray) -> int:
-        """The round that the point was found in: the last."""
-        return len(objective) - 1
-
-    def settle(self, point: np.ndarray, beta: np.ndarray, part: Part) -> dict[str, Any]:
-        """What a solution consists of, its values true in exact arithmetic."""
-        rows, b, bias = (
-            FewKernelRows(self.K, part.rows, self.entries),
-            float(point[0]),
-            self.settings.bias,
-        )
-        data, loss = RowData(part.sign, part.c, part.c), self.model.loss
-        found = settle_kernel(rows, data, loss, bias, beta, b, beta * part.sign)  # type: ignore[arg-type]
-        b_range = None
-        if bias:
-            off = found.off + radius_of(found.objective, found.dual.value) * rows.entries.roots
-            b_range = bias_range(part.sign, part.c, found.f, off, loss)
-        values = {"objective": found.objective, "dual_objective": found.dual.value}
-        more = {"alpha": found.dual.alpha, "bias_range": b_range, "margins": found.f + b}
-        return {**values, **more, "w": None, "beta": found.beta, "b": b}
+    def __len__(self) -> int:
+        return len(COLUMNS)
 
 
 class _Fits:
-    """One compiled call and what it found."""
+    """One compiled call, what it found, and what is true of it."""
 
-    def __init__(self, data: _OnRows | _OnGram, settings: Settings):
+    def __init__(self, data: OnRows | OnGram, settings: Settings):
         self.data, self.settings = data, settings
         self.started, self.interrupted = time.perf_counter(), False
         self.most = 1 if settings.time_limit == 0.0 else min(ROUNDS, settings.max_iter)
+        self.verdict: Verdict | None = None
 
     def run(self) -> None:
         """Fit all sub-problems; Ctrl-C is heard when a call has ended."""
@@ -291,12 +140,16 @@ class _Fits:
                     ended = must_end() if some.stop < count else ""
                     if ended:
                         break
+            if not ended:
+                self.verdict = self.data.judge(ends)
         except KeyboardInterrupt:
             ended = "interrupted"
         self.interrupted = ended == "interrupted"
         self.seconds = time.perf_counter() - self.started
         limit = self.settings.time_limit
         self.late = ended == "time_limit" or (limit is not None and self.seconds >= limit)
+        self.starts, self.how = parts.starts.tolist(), self.ends.how.tolist()
+        self.said = None if self.verdict is None else self.verdict.said.tolist()
 
     def _ends(self, count: int, n: int, most: int) -> Ends:
         points, trace = np.zeros((count, self.data.width)), np.empty((count, most, small.TRACED))
@@ -311,66 +164,74 @@ class _Fits:
             return self._conclude(k, settings)
 
     def _conclude(self, k: int, settings: Settings) -> SmallFit:
-        ends, starts, part = self.ends, self.data.lists.starts, self.data.parts[k]
-        point, dual, trace = ends.points[k], ends.duals[starts[k] : starts[k + 1]], ends.trace[k]
-        rounds, steps, reached = ends.how[k].tolist()
-        history, status = self._history(trace[:rounds]), ""
+        rounds, steps, reached = self.how[k]
+        history, status = Rounds(self.ends.trace[k, :rounds], self.seconds, self.data), ""
         if self.interrupted:
             status = "interrupted"
         elif settings.callback is not None:
             last = rounds - 1 if reached else rounds  # a round that is certified ends by itself
             status, told = _told(history, last, settings.callback)
             if told < rounds:
-                point, dual = self._again(k, told)
-                rounds, reached = told, 0
-                history = {name: column[:told] for name, column in history.items()}
+                return self._unfinished(k, status, *self._again(k, told))
         if not status and not reached and rounds == settings.max_iter:
             status = "iteration_limit"
-        best_row = self.data.best_row(history["objective"]) if rounds else None
-        found = self.data.settle(point, dual, part) if reached and not status else None
-        gap = np.inf if found is None else relative_gap(found["objective"], found["dual_objective"])
-        if found is None or not proves(gap, settings.tol):
-            if not status and self.late:  # what is certified is kept, also after the time
-                status = "time_limit"
-            rows = [tuple(row) for row in zip(*(history[c].tolist() for c in COLUMNS), strict=True)]
-            return Unfinished(self.data.start(point, dual, part), status, rounds, best_row, rows)
-        history["objective"][best_row] = found["objective"]
-        return Solution(
-            gap=gap,
-            certified=True,
-            n_iter=rounds,
-            status="converged",
-            solver=self.data.engine(steps),
-            why="the data are so few that one compiled call fits them",
-            model=settings.model,
-            history=history,
-            **found,
-        )
+        if reached and not status:
+            found = self._settled(k)
+            gap = relative_gap(found["objective"], found["dual_objective"])
+            if proves(gap, settings.tol):
+                history.objective = found["objective"]
+                return Solution(
+                    gap=gap,
+                    certified=True,
+                    n_iter=rounds,
+                    status="converged",
+                    solver=self.data.engine(steps),
+                    why="the data are so few that one compiled call fits them",
+                    model=settings.model,
+                    history=history,
+                    **found,
+                )
+        if not status and self.late:  # what is certified is kept, also after the time
+            status = "time_limit"
+        lo, hi = self.starts[k], self.starts[k + 1]
+        return self._unfinished(k, status, self.ends.points[k], self.ends.duals[lo:hi], history)
 
-    def _history(self, trace: np.ndarray) -> dict[str, np.ndarray]:
-        """The rounds of a sub-problem as one array per column."""
-        rounds = np.arange(1, len(trace) + 1)
-        objective = trace[:, small.OBJECTIVE].copy()
-        dual = np.maximum.accumulate(trace[:, small.DUAL])  # rounding may lower that of pairs
-        best = np.minimum.accumulate(objective)
-        gap = np.divide(best - dual, best, out=np.zeros(len(best)), where=best > 0.0)
-        columns = (rounds, trace[:, small.MU], trace[:, small.SMOOTHED], objective, dual, gap)
-        seconds = np.full(len(trace), self.seconds)
-        return dict(zip(COLUMNS, (*columns, seconds, rounds.astype(float)), strict=True))
+    def _settled(self, k: int) -> dict[str, Any]:
+        """What a solution consists of, its values true in exact arithmetic."""
+        lo, hi = self.starts[k], self.starts[k + 1]
+        point, part = self.ends.points[k], self.data.parts[k]
+        if self.verdict is None or self.said is None or not self.said[k][small_settle.SETTLED]:
+            return self.data.settle(point, self.ends.duals[lo:hi], part)
+        objective, dual, least, most, *_ = self.said[k]
+        ranged = self.settings.bias
+        return {
+            **self.data.machine(point, self.verdict.duals[lo:hi], part),
+            "objective": objective,
+            "dual_objective": dual,
+            "margins": self.verdict.margins[lo:hi],
+            "bias_range": (least, most) if ranged else None,
+        }
 
-    def _again(self, k: int, most: int) -> tuple[np.ndarray, np.ndarray]:
+    def _unfinished(
+        self, k: int, status: str, point: np.ndarray, dual: np.ndarray, history: Rounds
+    ) -> Unfinished:
+        rows = [tuple(row) for row in zip(*(history[c].tolist() for c in COLUMNS), strict=True)]
+        best_row = self.data.best_row(history["objective"]) if rows else None
+        start = self.data.start(point, dual, self.data.parts[k])
+        return Unfinished(start, status, len(rows), best_row, rows)
+
+    def _again(self, k: int, most: int) -> tuple[np.ndarray, np.ndarray, Rounds]:
         """What a sub-problem had found after so many rounds."""
         lists = self.data.lists
         lo, hi = lists.starts[k], lists.starts[k + 1]
         own = Parts(np.array([0, hi - lo]), *(a[lo:hi] for a in lists[1:]))
         ends = self._ends(1, int(hi - lo), most)
         self.data.fit(own, most, ends)
-        return ends.points[0], ends.duals
+        history = Rounds(ends.trace[0, : ends.how[0, small.ROUNDS]], self.seconds, self.data)
+        return ends.points[0], ends.duals, history
 
 
-def _told(
-    history: dict[str, np.ndarray], last: int, callback: Callable[[dict[str, Any]], Any]
-) -> tuple[str, int]:
+def _told(history: Rounds, last: int, callback: Callable[[dict[str, Any]], Any]) -> tuple[str, int]:
     """Whether the callback, told round after round, ends a sub-problem, and after which round."""
     for i in range(last):
         if callback({name: column[i].item() for name, column in history.items()}):

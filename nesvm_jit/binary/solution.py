@@ -1,5 +1,6 @@
 """What a solved problem is: the machine, and how far it can be from the best one."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +30,7 @@ class Solution:
     why: str  # it was chosen
     model: str
     margins: np.ndarray  # x_i·w + b of every training row
-    history: dict[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
+    history: Mapping[str, np.ndarray]  # round, mu, smoothed, objective, dual, gap, seconds, passes
     bias_range: tuple[float, float] | None = None  # where every optimal b is, if that is known
 
     def decision_function(self, X: Any) -> np.ndarray:

@@ -23,7 +23,8 @@ from ..settings import Settings
 from .costs import costs
 from .kernel import solve_kernel
 from .linear import solve_problem, solve_rows
-from .small import Part, solve_small_problems
+from .small import solve_small_problems
+from .small_data import Part
 from .solution import Solution
 from .start import Start, Unfinished
 

@@ -103,6 +103,8 @@ def _of_one_width(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
 
 def _without_empty_columns(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
     """Return both without the features that are empty in both, if that saves work."""
+    if isinstance(X, np.ndarray) or isinstance(columns.Z, np.ndarray):
+        return X, columns
     (X, Z), kept = narrowed(X, columns.Z)
     centre = columns.centre  # may be shorter than a row; it is zero in the columns after its end
     known = len(centre) if kept is None else int(np.searchsorted(kept, len(centre)))

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from ..binary.small import Part, SmallFit, solve_small_problems
+from ..binary.small import SmallFit, solve_small_problems
+from ..binary.small_data import Part
 from .jobs import Job
 from .session import Session
 

@@ -11,18 +11,14 @@ from typing import Literal
 import numpy as np
 
 from ..kernels.loss import HINGE
-from .rounding import above, growth, up
+from ..kernels.rounding import cost_doubt, mean_off, radius_of, target_off
+
+__all__ = ["bias_range", "radius_of"]
 
 SAMPLE = 4096  # rows, or more, that are sorted to tell where a quantile of all rows is, about
 MANY = 3 * SAMPLE  # rows from which on that takes less time than to sort them all
 SPARE = 200  # rows of the sample on either side: three times the spread of a quantile of so many
 EVERYWHERE = (-np.inf, np.inf)
-
-
-def radius_of(objective: float, dual_objective: float) -> float:
-    """R = √(2(P − D)) or a little more."""
-    between = max(objective - dual_objective, 0.0)
-    return above(float(np.sqrt(2.0 * up(between))), 3) if between > 0.0 else 0.0
 
 
 def bias_range(
@@ -32,17 +28,15 @@ def bias_range(
     e = y - products
     if not (c.any() and np.isfinite(e).all() and np.isfinite(off).all()):
         return -np.inf, np.inf
-    off = above(off + growth(4.0) * (1.0 + np.abs(e)), 4)
-    total, sums = float(c.sum()), growth(2.0 * np.count_nonzero(c) + 8.0)
+    off = target_off(off, e)
+    total, m = float(c.sum()), np.count_nonzero(c)
     if loss != HINGE:
-        spread = float(c @ off) / total
-        slip = sums * float(c @ (np.abs(e) + off)) / total
-        mean = float(c @ e) / total
-        half = above(spread + slip, 4)
+        mean, sizes = float(c @ e) / total, float(c @ (np.abs(e) + off))
+        half = mean_off(float(c @ off), sizes, total, m)
         return mean - half, mean + half
     # b is least where Σ{c_i : e_i ≤ b} first reaches the cost of all positive rows, and largest
     # where it first exceeds it
-    positive, doubt = float(c @ (y > 0)), sums * total
+    positive, doubt = float(c @ (y > 0)), cost_doubt(m, total)
     least = -np.inf if positive <= doubt else _cost_quantile(e - off, c, positive - doubt, "left")
     largest = _cost_quantile(e + off, c, positive + doubt, "right")
     return (-np.inf if least == np.inf else least), largest

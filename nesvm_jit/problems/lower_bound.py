@@ -2,17 +2,17 @@
 it is stored: α is moved to where it is feasible beyond doubt, and every rounding of its value is
 allowed for, as docs/certificate.md derives it."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..kernels.loss import HINGE, SQUARE, RowData
+from ..kernels.rounding import Spread, half_square_above, sum_error, total_below, value_below
 from .certificate import DualPoint, Vectors
 from .rounding import (
     TINY,
     Columns,
     above,
-    down,
     growth,
     kernel_sum,
     norm_above,
@@ -22,18 +22,6 @@ from .rounding import (
 from .sharpness import may_be_sharp
 
 SHRINK = 8  # times an α may be made smaller until it is feasible beyond doubt
-
-
-class Spread(NamedTuple):
-    """Of a dual point: how many entries are not zero, Σα, Σ|α|, Σα²/(4c), and what rounding in
-    Σ α_i y_i x_i goes with, Σ|α_i|‖x_i‖ and Σ|α_i|‖x_i‖_∞."""
-
-    entries: float
-    total: float
-    size: float
-    squares: float
-    norms: float
-    largest: float
 
 
 def settle_dual(
@@ -62,7 +50,7 @@ def _weights_and_error(
     after the other, by chunks, as they are, where that is felt, and else nearly exactly."""
     weights = shard.dual_weights(alpha)
     for depth in (spread.entries, min(spread.entries, shard.facts.depth)):
-        error = growth(depth + 6.0) * _reach(shard, spread) + spread.entries * TINY
+        error = sum_error(depth, _reach(shard, spread), spread.entries)
         if _felt_in_dual(shard, weights, error, spread) <= felt:
             return weights, error
     if may_be_sharp(shard):
@@ -118,7 +106,7 @@ def dual_below(
             its_spread = _spread(shard, sharper)
             if its_spread.total > spread.total:
                 alpha, spread = sharper, its_spread
-    return DualPoint(_total_below(spread, shard.bias), alpha)
+    return DualPoint(total_below(spread, shard.bias), alpha)
 
 
 def _largest_column(
@@ -139,23 +127,7 @@ def _half_square_below(spread: Spread, exact: bool, loss: int, size: float) -> f
     """Σα − Σα²/(4c) − ½‖v‖², given ‖v‖ from above; 0 at α = 0."""
     if spread.entries == 0.0:
         return 0.0
-    return value_below(spread, exact, loss, above(0.5 * size * size, 2) + TINY)
-
-
-def value_below(spread: Spread, exact: bool, loss: int, half_square: float) -> float:
-    """Σα − Σα²/(4c) less half a square that is given from above; Σα is exact on the grid."""
-    value = _total_below(spread, exact)
-    if loss == SQUARE:
-        value = down(value - above(spread.squares, spread.entries + 4.0))
-        value = down(value - spread.entries * TINY * (1.0 + spread.size))
-    return down(value - up(half_square))
-
-
-def _total_below(spread: Spread, exact: bool) -> float:
-    """Σα from below: on the grid that makes Σα y = 0 the sum is exact."""
-    if exact or spread.entries == 0.0:
-        return spread.total
-    return down(spread.total - growth(spread.entries + 6.0) * spread.size)
+    return value_below(spread, exact, loss, half_square_above(size))
 
 
 def _spread(shard: Vectors, alpha: Any) -> Spread:

@@ -1,10 +1,6 @@
-"""How far rounding may lead: the allowances of the certificate, each a formula with its constants.
-
-u = 2⁻⁵³. A number that k roundings led to is off by at most the share γ_k = ku/(1 − ku) (Higham,
-Accuracy and Stability of Numerical Algorithms, §3.1); a sum of m products, in any order, with or
-without fused multiply-add, by γ_m Σ|products| and m · 2⁻¹⁰⁷⁴ for those too small to be held. Bounds
-from above are computed as usual and then raised by the roundings that led to them. The derivation
-of every allowance is in docs/certificate.md.
+"""How far rounding may lead: the allowances of the certificate that are of arrays alone; those that
+compiled loops take, too, are in kernels/rounding.py. The derivation of every allowance is in
+docs/certificate.md.
 """
 
 import math
@@ -12,34 +8,40 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..kernels.rounding import (
+    TINY,
+    UNIT,
+    above,
+    down,
+    grid_of,
+    growth,
+    root_above,
+    row_norms_above,
+    up,
+)
 from ..kernels.spec import DIFFERENCES, RBF, Spec
 
-UNIT = 2.0**-53
-TINY = 2.0**-1074  # what a product loses at most where it is too small for all its digits
-GRID_BITS = 50  # of Σ|α|, on the grid that α is put on: every sum of entries is exact
+__all__ = [
+    "TINY",
+    "UNIT",
+    "Columns",
+    "EntryError",
+    "above",
+    "column_errors",
+    "down",
+    "given_entries",
+    "growth",
+    "kernel_entries",
+    "kernel_sum",
+    "norm_above",
+    "on_grid",
+    "row_norms_above",
+    "sum_above",
+    "up",
+]
+
 EXP_ROUNDINGS = 8  # that kernels/exp.py is worth: its polynomial and reduction stay below 4
 EXP_ZERO, EXP_ZERO_SINGLE = 4e-308, 2e-38  # e^x is taken as 0 below x = −708, and below −87
-
-
-def growth(k):
-    """γ_k rounded up: (1 + 10⁻⁶) k u, for k up to 2³¹."""
-    return (1.000001 * UNIT) * k
-
-
-def above(x, k):
-    """A bound from above of a number that was computed from terms that are not negative with k
-    roundings of each."""
-    return x * (1.0 + (1.000001 * UNIT) * (k + 4))  # γ, without a call for a product
-
-
-def up(x: float) -> float:
-    """The next number above."""
-    return math.nextafter(x, math.inf)
-
-
-def down(x: float) -> float:
-    """The next number below."""
-    return math.nextafter(x, -math.inf)
 
 
 def norm_above(v: np.ndarray) -> float:
@@ -49,18 +51,12 @@ def norm_above(v: np.ndarray) -> float:
         return largest
     exponent = math.frexp(largest)[1]
     scaled = np.ldexp(v, -exponent)
-    square = above(float(scaled @ scaled), len(v)) + len(v) * TINY
-    return up(float(np.ldexp(above(math.sqrt(square), 1), exponent)))
+    return up(float(np.ldexp(root_above(float(scaled @ scaled), len(v)), exponent)))
 
 
 def sum_above(v: np.ndarray) -> float:
     """Σ v_i or a little more, of entries that are not negative."""
     return above(float(v.sum()), len(v))
-
-
-def row_norms_above(norms: np.ndarray, cells) -> np.ndarray:
-    """‖x_i‖₂ or a little more, from what a sum of `cells` squares and a root gave."""
-    return above(norms, 0.5 * cells + 2) + np.max(cells, initial=0) ** 0.5 * 2.0**-537
 
 
 def on_grid(beta: np.ndarray) -> np.ndarray:
@@ -70,7 +66,7 @@ def on_grid(beta: np.ndarray) -> np.ndarray:
     total = float(np.abs(beta).sum())
     if total == 0.0:
         return np.zeros(len(beta))
-    q = float(np.ldexp(1.0, max(int(np.frexp(total)[1]) - GRID_BITS, -1074)))
+    q = math.ldexp(1.0, grid_of(total))
     out = beta / q
     np.trunc(out, out=out)
     out *= q

@@ -6,9 +6,18 @@ from typing import NamedTuple
 import numpy as np
 
 from ..kernels.loss import HINGE, RowData
+from ..kernels.rounding import (
+    Spread,
+    objective_above,
+    product_error,
+    product_rate,
+    quadratic_above,
+    shifted_by,
+    value_below,
+)
 from .certificate import DualPoint
 from .kernel_rows import KernelRows
-from .lower_bound import Spread, inside, spread_of, value_below
+from .lower_bound import inside, spread_of
 from .rounding import TINY, EntryError, above, growth, on_grid, up
 from .upper_bound import loss_above
 
@@ -57,8 +66,8 @@ def settle_kernel(
             known = known._replace(moved=moved)
         (f, *more), lossy, entries, off = _products(rows, data, loss, vectors, b, known)
         quadratic, error = _quadratic_above(entries, beta, f)
-        losses = above(loss_above(lossy, f + b, error, loss), len(f)) + len(f) * TINY
-        objective = up(up(0.5 * quadratic) + losses)
+        losses = loss_above(lossy, f + b, error, loss)
+        objective = objective_above(up(0.5 * quadratic), losses, len(f))
         if not same:
             quadratic, _ = _quadratic_above(entries, signed, more[0])
         spread = Spread(*spread_of(data, signed * data.y, np.zeros(len(f)), loss).tolist())
@@ -88,11 +97,11 @@ def settle_known(
         moved = above(float(np.abs(signed - beta).sum()), n + 2.0)
         f, size = known.f, np.abs(signed)
         error = _error_of_known(known._replace(moved=moved), entries, f + b)
-        error += above(entries.shift * size, 2)
+        error += shifted_by(entries.shift, size)
         quadratic = float(signed @ f) + growth(n + 8.0) * float(size @ np.abs(f))
         quadratic += above(float(size @ error), n) + 3.0 * n * TINY
         half = 0.5 * up(quadratic + growth(8.0) * abs(quadratic))
-        objective = up(up(half) + above(loss_above(data, f + b, error, loss), n) + n * TINY)
+        objective = objective_above(up(half), loss_above(data, f + b, error, loss), n)
         spread = Spread(*spread_of(data, signed * data.y, np.zeros(n), loss).tolist())
         value = 0.0 if spread.entries == 0.0 else value_below(spread, bias, loss, half)
     objective = objective if objective == objective else np.inf
@@ -152,11 +161,9 @@ def _quadratic_above(
     to be positive semidefinite with τ added to its diagonal, both cover that matrix too.
     """
     m, size = float(np.count_nonzero(beta)), np.abs(beta)
-    rate = above(entries.epsilon + growth(m + 8.0) * (1.0 + entries.epsilon), 4)
+    rate = product_rate(entries.epsilon, m)
     reach = above(float(size @ entries.roots), len(beta)) + m * TINY
-    shifted = above(entries.shift * size, 2)
-    error = above(rate * reach * entries.roots, 6) + shifted + m * TINY
-    total = float(beta @ f)
-    total += growth(m + 8.0) * float(size @ np.abs(f)) + above(rate * reach * reach, 6)
-    total += above(float(size @ shifted), len(beta)) + (2.0 * len(beta) + m) * TINY
-    return up(total + growth(8.0) * abs(total)), error
+    shifted = shifted_by(entries.shift, size)
+    error = product_error(rate, reach, entries.roots, shifted, m)
+    sums = (float(beta @ f), float(size @ np.abs(f)), rate, reach, float(size @ shifted))
+    return quadratic_above(*sums, len(beta), m), error

@@ -12,8 +12,12 @@ SHARP_CELLS = 1 << 22  # entries of X up to which sums are ever made so: about a
 
 def rounding_felt(shard: Vectors, objective: float, tol: float) -> float:
     """The rounding that is felt beside a P of this size."""
-    share = FELT_SMALL if shard.data.size.cells <= SMALL_CELLS else FELT
-    return min(share, FELT_OF_TOLERANCE * tol) * objective
+    return felt_share(shard.data.size.cells, tol) * objective
+
+
+def felt_share(cells: int, tol: float) -> float:
+    """The share of P that it is, for X of so many entries."""
+    return min(FELT_SMALL if cells <= SMALL_CELLS else FELT, FELT_OF_TOLERANCE * tol)
 
 
 def may_be_sharp(shard: Vectors) -> bool:

@@ -6,9 +6,17 @@ from typing import Any
 import numpy as np
 
 from ..kernels.exact_sums import Sums, two_sum
-from ..kernels.loss import HINGE, RowData
+from ..kernels.loss import RowData
+from ..kernels.rounding import (
+    half_square_above,
+    margin_error,
+    objective_above,
+    raised_loss,
+    residual,
+    residual_error,
+)
 from .certificate import Vectors
-from .rounding import TINY, UNIT, Columns, above, growth, kernel_sum, norm_above, up
+from .rounding import UNIT, Columns, above, growth, kernel_sum, norm_above
 from .sharpness import may_be_sharp, rounding_felt
 
 
@@ -64,12 +72,11 @@ def _with_penalty(shard: Vectors, w: np.ndarray, loss: float) -> float:
 def _penalty_above(shard: Vectors, w: np.ndarray) -> float:
     if shard.model.smoothed_penalty:
         return above(float(np.abs(w).sum()), len(w))
-    size = norm_above(w)
-    return above(0.5 * size * size, 2) + TINY  # ** would raise where it overflows
+    return half_square_above(norm_above(w))
 
 
 def _add_loss(shard: Vectors, penalty: float, loss: float) -> float:
-    return up(penalty + (above(loss, shard.facts.rows) + shard.facts.rows * TINY))
+    return objective_above(penalty, loss, shard.facts.rows)
 
 
 def _errors_of_entries(
@@ -92,7 +99,7 @@ def _losses(
     """Σ c loss(r_i) as computed, and where x_i·w + b is off by γ‖x_i‖‖w‖ and a rounding of itself,
     and a kernel value in place of an entry of X by ε κ_i κ_j."""
     *roots, loss, size, known = rest
-    error = growth(cells + 5.0) * norms * size + (cells + 1.0) * TINY
+    error = margin_error(cells, norms, size)
     if roots:
         error += above(roots[0] * known, 3)
     r, plain = _residuals(rows, f)
@@ -107,13 +114,10 @@ def loss_above(rows: RowData, f: np.ndarray, error: Any, loss: int) -> float:
 
 def _residuals(rows: RowData, f: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """1 − y f, and the roundings of f and of itself in it."""
-    r = 1.0 - rows.y * f
-    return r, growth(6.0) * (np.abs(f) + np.abs(r))
+    r = residual(rows.y, f)
+    return r, residual_error(f, r)
 
 
 def loss_of_residuals(rows: RowData, r: np.ndarray, error: np.ndarray, loss: int) -> float:
     """Σ c loss(r) for residuals that are off by `error`."""
-    if loss == HINGE:
-        return float(rows.c @ np.maximum(r + above(error, 2), 0.0))
-    size = np.abs(r) + above(error, 2)
-    return float(rows.c @ (above(size * size, 3) + TINY))
+    return float(rows.c @ raised_loss(r, error, loss))
