@@ -1,6 +1,5 @@
 """What of a run of a kernel machine has to be saved to go on with it bit by bit elsewhere."""
 
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -13,12 +12,11 @@ from ..problems.kernel import KernelProblem
 from ..problems.settling_kernel import Sums
 from ..problems.smoothed_kernel import KernelWalk, SmoothedKernel
 from ..solvers import gradient, least_squares, nesvm, newton, pairwise
-from ..solvers.run import COLUMNS, Run
+from ..solvers.run import Run
 from .checkpoint import Slot
 from .form import (
     Form,
     anything,
-    duration,
     either,
     fields,
     flag,
@@ -31,19 +29,17 @@ from .form import (
     rows_of,
     sequence,
     table,
-    text,
     whole,
     whole_numbers,
     whole_up_to,
 )
-from .states import gradient_fields
+from .states import RUN_FIELDS, RunSaving, gradient_fields
 
-_AS_IT_IS = ("why", "iterations", "best_row", "objective", "dual", "least_gap", "idle")
 _OF_EVALUATION = ("point", "value", "gradient", "objective", "alpha", "u", "felt")
 SMOOTHED = ("newton", "gradient")  # engines whose problem is the smoothed one
 
 
-class KernelSaving:
+class KernelSaving(RunSaving):
     """Saves a run of a kernel machine with the state of its engine, one of those named, and where
     its problem stands, or takes them up. Those that minimise F_μ do so on `smooth`."""
 
@@ -54,18 +50,8 @@ class KernelSaving:
         engines: tuple[str, ...],
         smooth: SmoothedKernel | None = None,
     ):
-        self._slot, self._problem, self._engines, self._smooth = slot, problem, engines, smooth
-        self.state: Any = None
-        self.asked = False  # to end where the state can be saved
-
-    @property
-    def ready(self) -> bool:
-        """Whether the state can be saved; it is not where μ or the engine changes next."""
-        return not self.state.settled
-
-    def due(self) -> bool:
-        """Whether it is time to save."""
-        return self._slot.due()
+        super().__init__(slot, problem)
+        self._engines, self._smooth = engines, smooth
 
     def save(self, run: Run) -> None:
         """Save the run and where its problem stands, between two iterations."""
@@ -73,12 +59,10 @@ class KernelSaving:
         self._slot.put(
             {
                 "run": {
-                    "seconds": time.perf_counter() - run.started,
-                    "rows": np.array(run.rows, dtype=float),
+                    **self._facts_of(run),
                     "alpha": run.alpha,
                     "best": None if run.best is run.latest else _saved(run.best),
                     "latest": _saved(run.latest),
-                    **{name: getattr(run, name) for name in _AS_IT_IS},
                 },
                 "engine": engine,
                 "finer": run.problem is not self._problem and run.problem is not self._smooth,
@@ -96,10 +80,7 @@ class KernelSaving:
             return None
         self._slot.require_form(partial(_require_state, self._problem, self._engines), saved)
         known, engine = saved["run"], saved["engine"]
-        for name in _AS_IT_IS:
-            setattr(run, name, known[name])
-        run.started -= known["seconds"]
-        run.rows = [(int(row[0]), *row[1:]) for row in known["rows"].tolist()]
+        self._continue(run, known)
         run.alpha = known["alpha"]
         run.latest = _evaluation(known["latest"])
         run.best = run.latest if known["best"] is None else _evaluation(known["best"])
@@ -169,16 +150,10 @@ def _require_state(problem: KernelProblem, engines: tuple[str, ...], saved: Any)
         known=optional(fields(f=floats(n), reach=number, terms=whole, moved=number)),
     )
     run = fields(
-        seconds=duration,
-        rows=either(floats(0), floats(None, len(COLUMNS))),
+        **RUN_FIELDS,
         alpha=optional(floats(n)),
         best=optional(evaluation),
         latest=evaluation,
-        why=text,
-        iterations=whole,
-        best_row=optional(whole),
-        **dict.fromkeys(("objective", "dual", "least_gap"), number),
-        idle=whole,
     )
     whole_form = fields(
         run=run,

@@ -32,14 +32,13 @@ from .form import (
     whole,
 )
 
-_AS_IT_IS = ("engine", "why", "iterations", "best_row", "objective", "dual", "least_gap", "idle")
+_AS_IT_IS = ("why", "iterations", "best_row", "objective", "dual", "least_gap", "idle")
 
 
-class Saving:
-    """Saves a run on a linear problem with the state of its engine, or takes them up: the fields of
-    the state, and a field `walk` as what the walk remembers."""
+class RunSaving:
+    """Where a run is saved, whatever its problem, and what of it is saved as it is."""
 
-    def __init__(self, slot: Slot, problem: LinearProblem):
+    def __init__(self, slot: Slot, problem: Any):
         self._slot, self._problem = slot, problem
         self.state: Any = None  # of the engine that runs
         self.asked = False  # to end where the state can be saved
@@ -53,6 +52,36 @@ class Saving:
         """Whether it is time to save."""
         return self._slot.due()
 
+    @staticmethod
+    def _facts_of(run: Run) -> dict[str, Any]:
+        """What is saved of every run."""
+        seconds, rows = time.perf_counter() - run.started, np.array(run.rows, dtype=float)
+        return {"seconds": seconds, "rows": rows, **{k: getattr(run, k) for k in _AS_IT_IS}}
+
+    @staticmethod
+    def _continue(run: Run, known: dict[str, Any]) -> None:
+        """Bring a run to these facts."""
+        for name in _AS_IT_IS:
+            setattr(run, name, known[name])
+        run.started -= known["seconds"]
+        run.rows = [(int(row[0]), *row[1:]) for row in known["rows"].tolist()]
+
+
+# The forms of what is saved of every run.
+RUN_FIELDS: dict[str, Form] = {
+    "seconds": duration,
+    "rows": either(floats(0), floats(None, len(COLUMNS))),
+    "why": text,
+    "best_row": optional(whole),
+    **dict.fromkeys(("iterations", "idle"), whole),
+    **dict.fromkeys(("objective", "dual", "least_gap"), number),
+}
+
+
+class Saving(RunSaving):
+    """Saves a run on a linear problem with the state of its engine, or takes them up: the fields of
+    the state, and a field `walk` as what the walk remembers."""
+
     def save(self, run: Run) -> None:
         """Save the run and the state of its engine, between two iterations."""
         problem, collect = self._problem, self._problem.shard.collect
@@ -63,13 +92,12 @@ class Saving:
         self._slot.put(
             {
                 "run": {
-                    "seconds": time.perf_counter() - run.started,
-                    "rows": np.array(run.rows, dtype=float),
+                    **self._facts_of(run),
+                    "engine": run.engine,
                     "alpha": None if run.alpha is None else collect(run.alpha),
                     "best": None if same else saved_evaluation(problem, run.best),
                     "best_is_latest": same,
                     "latest": saved_evaluation(problem, run.latest),
-                    **{name: getattr(run, name) for name in _AS_IT_IS},
                 },
                 "problem": problem.state(),
                 "engine": engine,
@@ -91,10 +119,8 @@ class Saving:
 
     def _restore(self, run: Run, saved: dict[str, Any]) -> dict[str, Any]:
         known, problem = saved["run"], self._problem
-        for name in _AS_IT_IS:
-            setattr(run, name, known[name])
-        run.started -= known["seconds"]
-        run.rows = [(int(row[0]), *row[1:]) for row in known["rows"].tolist()]
+        self._continue(run, known)
+        run.engine = known["engine"]
         run.latest = evaluation_of(problem, known["latest"])
         if known["alpha"] is not None:
             run.alpha = problem.shard.deal(known["alpha"])
@@ -119,18 +145,12 @@ def linear_state(problem: LinearProblem) -> Form:
         optional(one_of()),  # sums that only kernel machines know
     )
     run = fields(
-        seconds=duration,
-        rows=either(floats(0), floats(None, len(COLUMNS))),
+        **RUN_FIELDS,
         alpha=rows,
         best=optional(evaluation),
         best_is_latest=flag,
         latest=optional(evaluation),
         engine=one_of(*ENGINES),
-        why=text,
-        iterations=whole,
-        best_row=optional(whole),
-        **dict.fromkeys(("objective", "dual", "least_gap"), number),
-        idle=whole,
     )
     walk = fields(
         at=evaluation,
