@@ -303,7 +303,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name, default, kind in _CHECKS:
             value = getattr(self, name)
-            if value is not default:
+            if type(value) is not type(default) or value != default:
                 kind.check(name, value)
         _check_together(self)
 
@@ -339,16 +339,11 @@ def _check_together(s: Settings) -> None:
             f"certified, got {s.coef0!r:.60}"
         )
     kernel = s.kernel != "linear" and s.approx is None
-    solvers = _solvers_of(s.model, kernel)
+    coordinate = s.model == "csvm" if kernel else s.model in HALF_SQUARE
+    names = KERNEL_SOLVERS if kernel and s.model in HALF_SQUARE else SOLVERS
+    solvers = [name for name in names if coordinate or name != "coordinate"]
     if s.solver not in solvers:
         machine = f"{s.model} with a kernel" if kernel else s.model
         raise InputError(
             f"solver must be one of {', '.join(solvers)} for {machine}, got {s.solver!r}"
         )
-
-
-def _solvers_of(model: str, kernel: bool) -> list[str]:
-    """Return the solvers of a model, with a kernel or linear."""
-    names = KERNEL_SOLVERS if kernel and model in HALF_SQUARE else SOLVERS
-    coordinate = model == "csvm" if kernel else model in HALF_SQUARE
-    return [name for name in names if coordinate or name != "coordinate"]

@@ -23,7 +23,7 @@ require_usable_environment()  # before numba is imported, which would fail
 
 from .chunks import SUM_CELLS, chunk_bounds, chunk_count, partial_sums
 from .intrinsics import stream
-from .memory import memory_bytes
+from .memory import ALWAYS_THERE, memory_bytes
 from .policy import (
     Kernel,
     Loop,
@@ -51,6 +51,7 @@ from .threads import (
 from .tier import compiled, interpreted_first
 
 __all__ = [
+    "ALWAYS_THERE",
     "SUM_CELLS",
     "Kernel",
     "Loop",

@@ -4,6 +4,9 @@ import contextlib
 import os
 
 USUAL_MEMORY = 2.0**33  # bytes, where the system does not tell
+# Bytes that every process can use: it could not have started with less, since the compiler alone
+# takes more.
+ALWAYS_THERE = 2.0**26
 
 LINE = 64  # bytes of a cache line
 

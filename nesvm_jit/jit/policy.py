@@ -29,21 +29,15 @@ _telling = threading.Lock()
 _untold: list[tuple[Function, Function, dict[str, Any]]] = []
 
 
-@functools.cache
 def _compiler() -> Any:
-    """The module that imports numba: that takes longer than a small fit."""
-    from . import compiling
-
-    return compiling
-
-
-def _ready_compiler() -> Any:
-    """The same, told of all functions that compiled code may call."""
+    """The module that imports numba, which takes longer than a small fit, told of all functions
+    that compiled code may call."""
     with _telling:
-        compiler = _compiler()
+        from . import compiling
+
         while _untold:
-            compiler.tell(*_untold.pop())
-    return compiler
+            compiling.tell(*_untold.pop())
+    return compiling
 
 
 class Kernel:
@@ -67,7 +61,7 @@ class Kernel:
     @functools.cached_property
     def entry(self) -> Any:
         """What runs its chunks, compiled for the arguments it meets."""
-        return _ready_compiler().make_kernel(self._function, self._exact, self.name)
+        return _compiler().make_kernel(self._function, self._exact, self.name)
 
     def compiled_for(self, arguments: str) -> bool:
         """Whether this process has code for arguments that are described so."""
@@ -97,7 +91,7 @@ class Loop:
     @functools.cached_property
     def dispatcher(self) -> Any:
         """What numba compiles."""
-        return _ready_compiler().make_loop(self._function, self._exact, self.name)
+        return _compiler().make_loop(self._function, self._exact, self.name)
 
     def compiled_for(self, arguments: str) -> bool:
         """Whether this process has code for arguments that are described so."""

@@ -82,11 +82,11 @@ def interpreted_first(run: Callable[Arguments, Result]) -> Callable[Arguments, R
 
     @functools.wraps(run)
     def decided(*args: Arguments.args, **given: Arguments.kwargs) -> Result:
-        if _decided.get():
+        if _decided.get() or _compiled_only():
             return run(*args, **given)
         kind = _kinds.setdefault(_kind_of(run, args, given), Kind())
         began = time.monotonic()
-        if not (kind.hot or _compiled_only() or any(given.get(k) is not None for k in KEPT)):
+        if not (kind.hot or any(given.get(k) is not None for k in KEPT)):
             attempt = Trial(kind)
             with _mode(attempt), contextlib.suppress(TooMuchWork):
                 found = run(*args, **given)

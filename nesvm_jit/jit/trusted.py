@@ -17,6 +17,10 @@ MOST_LINKS = 40  # symbolic links on one way, as on Linux; more of them are take
 POLL = 0.02  # seconds between two looks at a lock
 PRIVATE_FOLDER, PRIVATE_FILE = 0o700, 0o600
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+# Flags of `os.open`, where the system has them.
+_NOFOLLOW, _NONBLOCK, _CLOEXEC, _PATH, _BINARY = (
+    getattr(os, f"O_{name}", 0) for name in ("NOFOLLOW", "NONBLOCK", "CLOEXEC", "PATH", "BINARY")
+)
 
 
 class UntrustedError(OSError):
@@ -29,7 +33,7 @@ class Folder:
     def __init__(self, path: Path, descriptor: int | None):
         self.path = path
         self._descriptor = descriptor
-        self._identity = None if descriptor is None else _identity(os.fstat(descriptor))
+        self._found = None if descriptor is None else os.fstat(descriptor)
 
     def close(self) -> None:
         """Let go of it."""
@@ -45,7 +49,7 @@ class Folder:
 
     def read(self, name: str) -> bytes:
         """What a file holds that only this user and root could have written."""
-        flags = os.O_RDONLY | _flag("O_NOFOLLOW") | _flag("O_NONBLOCK") | _flag("O_BINARY")
+        flags = os.O_RDONLY | _NOFOLLOW | _NONBLOCK | _BINARY
         where, at = self._place(name)
         with open(os.open(where, flags, dir_fd=at), "rb") as f:
             if at is not None:
@@ -54,7 +58,7 @@ class Folder:
 
     def write(self, name: str, data: bytes, temporary: str) -> None:
         """Write a file as `temporary` and give it its name when it is whole."""
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _flag("O_NOFOLLOW") | _flag("O_BINARY")
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOFOLLOW | _BINARY
         where, at = self._place(temporary)
         try:
             with open(os.open(where, flags, PRIVATE_FILE, dir_fd=at), "wb") as f:
@@ -72,7 +76,7 @@ class Folder:
             import fcntl
         except ImportError:
             return None
-        flags = os.O_RDWR | os.O_CREAT | _flag("O_NOFOLLOW") | _flag("O_CLOEXEC")
+        flags = os.O_RDWR | os.O_CREAT | _NOFOLLOW | _CLOEXEC
         try:
             where, at = self._place(name)
             descriptor = os.open(where, flags, PRIVATE_FILE, dir_fd=at)
@@ -91,10 +95,10 @@ class Folder:
 
     def _place(self, name: str) -> tuple[str, int | None]:
         """A name and the descriptor that it is relative to, or a path and none."""
-        if self._descriptor is None:
+        if self._descriptor is None or self._found is None:
             return str(self.path / name), None
         # a program that closes all descriptors may have opened another folder as this one
-        if _identity(os.fstat(self._descriptor)) != self._identity:
+        if not os.path.samestat(os.fstat(self._descriptor), self._found):
             raise UntrustedError(f"{self.path}: another folder has taken its descriptor")
         return name, self._descriptor
 
@@ -165,7 +169,7 @@ def _names(path: str) -> list[str]:
 
 
 def _open_folder(name: str, at: int | None) -> int:
-    return os.open(name, getattr(os, "O_PATH", 0) | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+    return os.open(name, _PATH | os.O_DIRECTORY | _NOFOLLOW, dir_fd=at)
 
 
 def _make_folder(name: str, at: int) -> None:
@@ -213,12 +217,3 @@ def _is_private(gid: int) -> bool:
         return False
     own = gid != 0 and gid == me.pw_gid and group.gr_name == me.pw_name
     return own and {*group.gr_mem, *mates} <= {me.pw_name}
-
-
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
-
-
-def _flag(name: str) -> int:
-    """A flag of `os.open`, where the system has it."""
-    return getattr(os, name, 0)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError
-from ..jit import get_threads, memory_bytes
+from ..jit import ALWAYS_THERE, get_threads, memory_bytes
 
 # Bytes of a sub-problem beside its arrays: its solution, its history and list entries.
 PROBLEM_BYTES = 4000.0
@@ -13,9 +13,6 @@ PROBLEM_BYTES = 4000.0
 # classes of 600 to 20 000 dense rows and 10 or 100 features took 0.8 to 1.3 times the estimate, one
 # against the rest to 1e-3 on one thread; harder data take longer.
 PROBLEM_SECONDS, ENTRY_SECONDS = 4e-3, 8e-8
-# Bytes that every process can use: it could not have started with less, since the compiler alone
-# takes more.
-ALWAYS_THERE = 2.0**26
 MANY = 1000  # number of sub-problems from which on the estimate is shown before a run
 
 

@@ -186,7 +186,8 @@ def _all_finite(values):
 
 def as_vector(name: str, v: Any, n: int | None = None) -> np.ndarray:
     """Return `v` as a contiguous vector of n finite float64 numbers; a scalar is repeated."""
-    if _is_vector(v) and (n is None or len(v) == n) and np.isfinite(v).all():
+    ready = type(v) is np.ndarray and v.dtype == np.float64 and v.ndim == 1 and v.flags.carray
+    if ready and (n is None or len(v) == n) and np.isfinite(v).all():
         return v
     _refuse_masked(v, name)
     try:
@@ -205,11 +206,6 @@ def as_vector(name: str, v: Any, n: int | None = None) -> np.ndarray:
     if not np.isfinite(a).all():
         raise InputError(f"{name} must be finite, got NaN or infinity")
     return np.require(a, requirements=["C", "A", "W"])
-
-
-def _is_vector(v: Any) -> bool:
-    """Return True if `v` is a vector that kernels read without conversion."""
-    return type(v) is np.ndarray and v.dtype == np.float64 and v.ndim == 1 and v.flags.carray
 
 
 def as_number(name: str, value: Any) -> float:

@@ -121,6 +121,7 @@ class Rows:
     def _learn(self) -> Facts:
         """One pass: the norms of all rows."""
         largest = np.empty(self._block.rows)
+        n_chunks = len(self._work.partials)
         found = None
         for lo, hi, X in self.data:
             at, top = slice(lo, hi), largest[: hi - lo]
@@ -132,6 +133,8 @@ class Rows:
                 squares = norms**2 + self.bias
                 d = self.model.curvature(self._rows(at))
                 c = self._c[at]
+                # through how many additions one of these rows goes: of its chunk, and of all chunks
+                depth = -(-(hi - lo) // n_chunks) + n_chunks * len(self._bounds)
                 facts = Facts(
                     hi - lo,
                     float(d.sum()),
@@ -139,17 +142,12 @@ class Rows:
                     float((squares - self.bias).sum()),
                     float(c.sum()),
                     float(c.max(initial=0.0)),
-                    self._depth(hi - lo),
+                    depth,
                 )
             found = facts if found is None else found.joined(facts)
         assert found is not None
         self._keep_views()
         return found
-
-    def _depth(self, n_rows: int) -> int:
-        """Through how many additions one of so many rows goes: of its chunk, and of all chunks."""
-        n_chunks = len(self._work.partials)
-        return -(-n_rows // n_chunks) + n_chunks * len(self._bounds)
 
     # ------------------------------------------------------------ a pass over all rows
 
