@@ -52,12 +52,9 @@ class Clock:
         own = max(0.0, self.limit - now) / max(1.0, fits) + now - (now if began is None else began)
         return min(own, max(0.0, self.limit - (now if began is None else began)))
 
-    def left(self, began: float | None = None) -> float | None:
-        """Return the seconds that a fit may take that began at `began`, or begins now; None without
-        a limit."""
-        if self.limit is None:
-            return None
-        return max(0.0, self.limit - (self.now() if began is None else began))
+    def left(self) -> float | None:
+        """Return the seconds that a fit may take that begins now; None without a limit."""
+        return None if self.limit is None else max(0.0, self.limit - self.now())
 
 
 class Halt(KeyboardInterrupt):

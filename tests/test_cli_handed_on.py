@@ -83,7 +83,7 @@ def fits(monkeypatch):
         noted.asked.append((X, y, given))
         return noted.machine
 
-    monkeypatch.setattr("nesvm_jit.machine.train.train", fit)
+    monkeypatch.setattr("nesvm_jit.machine.train.train_silently", fit)
     return noted
 
 
@@ -310,7 +310,7 @@ def test_a_checkpoint_is_removed_when_training_is_done(here, fits, status, quiet
         return fits.machine
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("nesvm_jit.machine.train.train", fit)
+        patch.setattr("nesvm_jit.machine.train.train_silently", fit)
         outcome = command("train", *["-q"] * quiet, "--checkpoint", "state", "two")
     cut_short = status in ("time_limit", "interrupted")
     assert (here / "state").exists() == cut_short

@@ -13,7 +13,7 @@ from nesvm_jit.files import sealed, training
 from nesvm_jit.files.ondisk import format as ondisk_format
 from nesvm_jit.files.ondisk import matrix as ondisk
 from nesvm_jit.files.ondisk.format import Array, Header, read_header
-from nesvm_jit.files.ondisk.matrix import Buffers, OnDisk, extent, is_matrix
+from nesvm_jit.files.ondisk.matrix import Buffers, OnDisk, is_matrix
 from nesvm_jit.files.training import kernel_columns, read_training
 from nesvm_jit.matrix.checks import as_matrix
 from nesvm_jit.matrix.rows import as_scipy
@@ -66,8 +66,8 @@ def test_facts_of_a_matrix(tmp_path, monkeypatch):
     assert (M.dtype, M.first_index) == (np.float32, 1)
     assert M.nbytes == 17 * 4 + 17 * 4 + 11 * 8 + 10 * 8
     assert repr(M) == f"<10 x 5 matrix of float32 in {tmp_path / 'm'}>"
-    assert extent(M) == (10, 5)
-    assert extent(as_matrix(np.zeros((3, 2)))) == (3, 2)
+    assert M.shape == (10, 5)
+    assert as_matrix(np.zeros((3, 2))).shape == (3, 2)
     monkeypatch.chdir(tmp_path)
     relative = open_matrix("m")
     assert (relative.name, relative.path) == ("m", str(tmp_path / "m"))

@@ -127,7 +127,7 @@ def test_a_call_without_a_callback_can_be_stopped():
 def test_a_sub_problem_that_a_checkpoint_has_is_recalled(sigmoid):
     session, solution = Session(Settings()), vars(a_solution())
     session.checkpoint = Kept({"solution": solution, "sigmoid": sigmoid, "seconds": 5.0})
-    found = session.recall_or_solve(0, None)
+    found = session.recall(0)
     assert vars(found.solution) == solution
     assert (found.seconds, found.sigmoid) == (5.0, None if sigmoid is None else (1.0, 2.0))
 
@@ -142,12 +142,6 @@ def test_a_sub_problem_is_kept_if_it_converged_and_nothing_was_cut_short(
 ):
     solution, session = a_solution(status), Session(Settings(time_limit=8.0))
     session.checkpoint = Kept()
-    given = []
-
-    def solve(began, slot):
-        given.append((began, slot.number))
-        time.now = 110.0
-        return solution
 
     def calibrate(found):
         assert found is solution
@@ -156,24 +150,23 @@ def test_a_sub_problem_is_kept_if_it_converged_and_nothing_was_cut_short(
             session.stop.set()
         return 1.0, 2.0
 
-    found = session.recall_or_solve(4, solve, calibrate)
-    assert given == [(3.0, 4)]
+    assert session.recall(4) is None
+    began, slot = session.begin(4)
+    assert (began, slot.number) == (3.0, 4)
+    time.now = 110.0
+    found = session.end(4, began, solution, calibrate)
     assert found == (solution, (1.0, 2.0), 7.0)
     facts = {"solution": vars(solution), "sigmoid": (1.0, 2.0), "seconds": 7.0}
     assert session.checkpoint.finished == ([(4, facts)] if kept else [])
 
 
 def test_without_a_checkpoint_a_sub_problem_begins_now(time):
-    session, solution, given = Session(Settings()), a_solution(), []
+    session, solution = Session(Settings()), a_solution()
     time.now = 104.0
-
-    def solve(began, slot):
-        given.append((began, slot))
-        time.now = 106.0
-        return solution
-
-    assert session.recall_or_solve(0, solve) == (solution, None, 2.0)
-    assert given == [(4.0, None)]
+    assert session.recall(0) is None
+    assert session.begin(0) == (4.0, None)
+    time.now = 106.0
+    assert session.end(0, 4.0, solution) == (solution, None, 2.0)
 
 
 def test_problems_in_sequence_share_the_time_and_an_interrupt_ends_those_that_follow(time):

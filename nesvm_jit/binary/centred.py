@@ -9,7 +9,7 @@ and are within a factor of 2 of each other, x − m is a number of the same prec
 import numpy as np
 
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Csr, CsrArrays, Matrix, shape
+from ..matrix.matrix import Csr, CsrArrays, Matrix
 from ..matrix.rows import row_slice
 
 FAR = 1000.0  # times its spread is a column's distance from zero, where it is moved there
@@ -17,14 +17,14 @@ LARGEST = 1e100  # that a column may be: rows whose squares overflow are refused
 FIRST_ROWS = 64  # that are looked at to tell which columns may be such
 
 
-def centre_columns(X: Matrix, far: float = FAR) -> tuple[Matrix, np.ndarray | None]:
+def centre_columns(X: Matrix) -> tuple[Matrix, np.ndarray | None]:
     """X with columns that are far from zero moved there, and by how much each column was; X itself
     and None where no column is."""
-    n, p = shape(X)
-    columns, _ = _far_columns(row_slice(X, 0, min(n, FIRST_ROWS)), np.arange(p), far)
+    n, p = X.shape
+    columns, _ = _far_columns(row_slice(X, 0, min(n, FIRST_ROWS)), np.arange(p))
     if not len(columns):
         return X, None
-    columns, middle = _far_columns(X, columns, far)
+    columns, middle = _far_columns(X, columns)
     if not len(columns):
         return X, None
     shift = np.zeros(p)
@@ -32,9 +32,9 @@ def centre_columns(X: Matrix, far: float = FAR) -> tuple[Matrix, np.ndarray | No
     return _moved(X, shift), shift
 
 
-def _far_columns(X: Matrix, columns: np.ndarray, far: float) -> tuple[np.ndarray, np.ndarray]:
+def _far_columns(X: Matrix, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Those of some columns, in ascending order, that are far from zero, and their middles."""
-    n, _ = shape(X)
+    n, _ = X.shape
     if not isinstance(X, Csr):
         if X.dtype.kind != "f":
             return columns[:0], np.empty(0)
@@ -45,7 +45,7 @@ def _far_columns(X: Matrix, columns: np.ndarray, far: float) -> tuple[np.ndarray
     middle = low + (high - low) / 2
     spread = high.astype(np.float64) - low
     size = np.abs(middle, dtype=np.float64)
-    off = (size > 0.0) & (size >= far * spread) & (size <= LARGEST)
+    off = (size > 0.0) & (size >= FAR * spread) & (size <= LARGEST)
     return columns[off], middle[off]
 
 
@@ -70,4 +70,4 @@ def _moved(X: Matrix, shift: np.ndarray) -> Matrix:
     lo, hi = int(X.indptr[0]), int(X.indptr[-1])
     indices = X.indices[lo:hi].astype(np.int64)
     data = X.data[lo:hi] - shift.astype(X.data.dtype)[indices]
-    return as_matrix(CsrArrays(data, indices, (X.indptr - lo).astype(np.int64), shape(X)[1]))
+    return as_matrix(CsrArrays(data, indices, (X.indptr - lo).astype(np.int64), X.shape[1]))

@@ -12,7 +12,7 @@ from ..clock import Clock, Halt, watching
 from ..errors import InputError
 from ..kernels import gram
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from ..matrix.rows import narrowed
 from ..problems.kernel_errors import entries_of
 from ..problems.kernel_rows import KernelRows
@@ -46,7 +46,7 @@ def solve_on_columns(
     elif settings.kernel == "precomputed":
         K = symmetric_matrix(X)
     else:
-        n = shape(X)[0]
+        n = X.shape[0]
         budget = budget_bytes(settings.cache_mb)
         if 8.0 * n * n > budget:
             raise InputError(

@@ -25,7 +25,7 @@ from ..kernels.spec import (
     tiling,
 )
 from ..matrix.checks import as_number, square_kernel
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import as_scipy, narrowed, take_rows
 from ..numerics.eigenvalues import extreme_eigenvalues
 from ..numerics.semidefinite import proven_diagonal
@@ -47,7 +47,7 @@ NOT_SEMIDEFINITE = (
 
 def gamma_of(gamma: Any, X: Matrix) -> float:
     """γ as a number: 1/features by default, 1/(features · variance of X) for "scale"."""
-    n, p = shape(X)
+    n, p = X.shape
     if gamma is None or gamma == "auto":
         return 1.0 / max(p, 1)
     if gamma == "scale":
@@ -86,7 +86,7 @@ def kernel_rows(X: Matrix, settings: Settings) -> KernelRows:
 def small_matrix(X: Matrix, settings: Settings) -> tuple[np.ndarray, EntryError]:
     """The kernel matrix of a few rows in float64, and the error of its entries."""
     spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
-    n, _ = shape(narrow)
+    n, _ = narrow.shape
     squares, centre = squares_of("X", narrow), centre_of(narrow, spec)
     how, size = tiling(narrow, np.float64, reach_of(narrow, spec, centre))
     K, tiles = np.empty((n, n)), tile_starts(n, n, size, True)
@@ -98,7 +98,7 @@ def spec_of(X: Matrix, settings: Settings) -> Spec:
     """The kernel, whose values on these rows must be numbers: none is beyond those of a row with
     itself."""
     gamma = gamma_of(settings.gamma, X)
-    spec = as_spec(settings.kernel, gamma, settings.coef0, settings.degree, shape(X)[1])
+    spec = as_spec(settings.kernel, gamma, settings.coef0, settings.degree, X.shape[1])
     if spec.kind == POLY:
         with np.errstate(over="ignore"):
             largest = spec.gamma * float(row_norms(X)[0].max(initial=0.0)) ** 2 + spec.coef0
@@ -179,7 +179,7 @@ def shared_matrix(X: Matrix, settings: Settings, order: np.ndarray | None) -> Sh
         return SharedMatrix(K, float(np.finfo(float).eps), np.arange(len(K)), None, entries)
     spec, narrow = spec_of(X, settings), narrowed(X)[0][0]
     dtype, epsilon = precision(narrow, settings, spec)
-    n = shape(X)[0]
+    n = X.shape[0]
     if float(n) * n * np.dtype(dtype).itemsize > 0.5 * budget_bytes(settings.cache_mb):
         return None
     kernel = (settings.kernel, spec.gamma, settings.coef0, settings.degree)

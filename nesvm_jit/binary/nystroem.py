@@ -18,7 +18,7 @@ from ..kernels import gram
 from ..kernels.public import as_spec
 from ..kernels.spec import RBF
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from ..matrix.rows import as_scipy, narrowed, row_slice, take_rows
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
@@ -56,7 +56,7 @@ class Landmarks:
 
     def features(self, X: Matrix) -> np.ndarray:
         """φ of every row."""
-        n, M = shape(X)[0], len(self.numbers)
+        n, M = X.shape[0], len(self.numbers)
         (rows, marks), _ = narrowed(X, self.L)
         out = np.empty((n, self.rank), self.dtype)
         block = max(1, BLOCK_CELLS // max(1, M))
@@ -68,7 +68,7 @@ class Landmarks:
 
 def nystroem(X: Matrix, settings: Settings) -> tuple[Landmarks, Matrix]:
     """Landmarks drawn by the seed, and the features of all rows in the precision of X."""
-    n, _ = shape(X)
+    n, _ = X.shape
     numbers = _drawn(n, settings)
     marks = _landmarks(take_rows(X, numbers), numbers, spec_of(X, settings).gamma, settings)
     budget, needed = budget_bytes(settings.cache_mb), float(n) * len(numbers) * marks.dtype.itemsize
@@ -95,7 +95,7 @@ def bounds_of_kernel(
     where that takes too many kernel values, or the penalty is none of a kernel."""
     if settings.model not in HALF_SQUARE or found.w is None:
         return None
-    n = shape(X)[0]
+    n = X.shape[0]
     rows = np.arange(n) if rows is None else rows
     part = np.union1d(rows, marks.numbers)
     place, where = np.searchsorted(part, rows), np.searchsorted(part, marks.numbers)
@@ -107,7 +107,7 @@ def bounds_of_kernel(
         return None
     narrow, budget = narrowed(take_rows(X, part))[0][0], budget_bytes(settings.cache_mb)
     kernel, gamma, coef0, degree = marks.kernel
-    spec = as_spec(kernel, gamma, coef0, degree, shape(X)[1])
+    spec = as_spec(kernel, gamma, coef0, degree, X.shape[1])
     dtype = np.float32 if spec.kind == RBF else np.float64
     fine = partial(KernelRows, narrow, spec, budget)
     K = KernelRows(narrow, spec, budget, dtype, finer=fine)

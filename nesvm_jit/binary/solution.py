@@ -9,7 +9,6 @@ import numpy as np
 from ..errors import InputError
 from ..kernels import margins
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import shape
 
 
 @dataclass(frozen=True)
@@ -40,6 +39,6 @@ class Solution:
                 "a kernel machine decides through `train`, which keeps the rows it needs"
             )
         X = as_matrix(X, borrow=True)
-        if shape(X)[1] != len(self.w):
-            raise InputError(f"X must have {len(self.w)} columns, got {shape(X)[1]}")
+        if X.shape[1] != len(self.w):
+            raise InputError(f"X must have {len(self.w)} columns, got {X.shape[1]}")
         return margins(X, self.w, self.b)

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..files.ondisk.matrix import OnDisk
 from ..jit import interpreted_first, one_blas_thread
 from ..matrix.checks import as_matrix, as_vector
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from ..models import MODELS
 from ..problems.kernel_rows import KernelRows
 from ..problems.linear import LinearProblem
@@ -59,7 +59,7 @@ def solve(
     if kernel != "linear" and given:
         raise InputError("w0, b0, w_star, b_star and alpha0 are for linear machines")
     X = as_matrix(X, borrow=True)
-    n, p = shape(X)
+    n, p = X.shape
     if n == 0:
         raise InputError("X must have at least one row of each class")
     y = _labels(y, n)
@@ -90,8 +90,8 @@ def solve_checked(
     matrix may be there already; pairwise steps then start from a dual point. A compiled call may
     have left the problem unfinished."""
     start = start or Start()
-    cold = start.is_cold and start.slot is None  # no state is saved inside a compiled call
-    if before is None and cold and kernel_rows is None and not isinstance(X, OnDisk):
+    first = settings.solver == "auto" and before is None and kernel_rows is None
+    if first and start.is_cold and not isinstance(X, OnDisk):
         for found in solve_small_problems(X, [Part(None, y, c)], settings) or []:
             if isinstance(found, Solution):
                 return found

@@ -39,14 +39,12 @@ class Start:
 
     @property
     def is_cold(self) -> bool:
-        """Whether nothing is known that a solver could start from."""
-        given = (self.w0, self.w_star, self.alpha0)
+        """Whether nothing is known that a solver could start from, and nothing is saved."""
+        given = (self.w0, self.w_star, self.alpha0, self.slot)
         return not (self.b0 or self.b_star or any(v is not None for v in given))
 
-    def of_features(self, kept: np.ndarray | None, p: int) -> "Start":
-        """The same start for some of the p features; None are all."""
-        if kept is None:
-            return self
+    def of_features(self, kept: np.ndarray, p: int) -> "Start":
+        """The same start for some of the p features."""
         w0, w_star = (
             None if w is None else as_vector(name, w, p)[kept]
             for name, w in (("w0", self.w0), ("w_star", self.w_star))
@@ -71,7 +69,7 @@ class Start:
 
 def _point(name: str, w: Any, b: float, p: int, bias: bool) -> np.ndarray:
     """[w; b], zero by default."""
-    w = as_vector(name, 0.0 if w is None else w, p)
+    w = np.zeros(p) if w is None else as_vector(name, w, p)
     if max(np.abs(w).max(initial=0.0), abs(b)) > FARTHEST:
         raise InputError(f"{name} and its bias must be within {FARTHEST:g} of zero")
     return np.append(w, b) if bias else w.copy()

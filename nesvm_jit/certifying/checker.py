@@ -12,7 +12,7 @@ from ..errors import InputError
 from ..jit import interpreted_first
 from ..machine.jobs import Problem, make_problems
 from ..matrix.checks import as_matrix, as_vector
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import as_scipy, take_rows, widen
 from ..settings import positive
 from .given import FREE, PENALISED, Given, as_given
@@ -66,7 +66,7 @@ class Checker:
     ):
         self.given, record = given, given.record
         self.X = _fitting(X, record.n_features, record.kernel)
-        self.y = _numbers_of(given, y, shape(X)[0])
+        self.y = _numbers_of(given, y, X.shape[0])
         self.C = _cost(given, C)
         numbers = np.arange(len(record.classes))
         weights = _weights(given, class_weight)
@@ -84,7 +84,7 @@ class Checker:
             self._prove(number, problem, seconds, exact)
             for number, problem in enumerate(self.problems)
         ]
-        record, (n, p) = self.given.record, shape(self.X)
+        record, (n, p) = self.given.record, self.X.shape
         return Certificate(
             model=record.model,
             kernel=record.kernel,
@@ -141,7 +141,7 @@ class Checker:
             w = record.support.T @ column
             alpha = self._alpha(column, part, posed.sign)
             self._warn_of_bounds(alpha, posed.c)
-        w = np.append(w, np.zeros(shape(self.X)[1] - len(w)))
+        w = np.append(w, np.zeros(self.X.shape[1] - len(w)))
         if given.bias == PENALISED:
             X = with_feature(X, given.feature)
             w, b = np.append(w, b / given.feature), 0.0
@@ -185,7 +185,7 @@ class Checker:
             return X
         assert record.support is not None
         vectors = record.support[extra]
-        vectors.resize(len(extra), shape(X)[1])
+        vectors.resize(len(extra), X.shape[1])
         if isinstance(X, Csr):
             return as_matrix(vstack([as_scipy(X).astype(np.float64), vectors], format="csr"))
         return as_matrix(np.vstack([X.astype(np.float64), vectors.toarray()]))
@@ -231,7 +231,7 @@ class Checker:
 
 def _fitting(X: Matrix, n_features: int, kernel: str) -> Matrix:
     """X with as many columns as the model has features, at least."""
-    n, p = shape(X)
+    n, p = X.shape
     if kernel == "precomputed":
         if p != n:
             raise InputError(f"a precomputed kernel must be square, got {n} rows and {p} columns")

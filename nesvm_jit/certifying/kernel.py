@@ -10,7 +10,7 @@ from ..kernels import gram
 from ..kernels.loss import HINGE, SQUARE
 from ..kernels.public import as_spec
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from ..matrix.rows import narrowed
 from ..models import MODELS
 from ..problems.kernel import KernelProblem
@@ -35,7 +35,7 @@ def kernel_of(X: Matrix, record: ModelRecord) -> KernelRows:
             f"coef0 must not be negative: such a polynomial is no kernel, got {record.coef0:g}"
         )
     narrow = narrowed(X)[0][0]
-    spec = as_spec(record.kernel, record.gamma, record.coef0, record.degree, shape(X)[1])
+    spec = as_spec(record.kernel, record.gamma, record.coef0, record.degree, X.shape[1])
     return KernelRows(narrow, spec, BUDGET * memory_bytes())
 
 
@@ -107,7 +107,7 @@ def _prove_on_columns(
         narrow = narrowed(X)[0][0]
         kernel = (record.kernel, record.gamma, record.coef0, record.degree)
         K = gram(narrow, None, *kernel)
-        entries = entries_of(narrow, as_spec(*kernel, shape(X)[1]), np.float64)
+        entries = entries_of(narrow, as_spec(*kernel, X.shape[1]), np.float64)
         columns = Columns(entries, entries.roots[used])
     features = as_matrix(np.ascontiguousarray(K[:, used]))
     found = prove_linear(features, posed, record.model, beta[used], b, None, columns)

@@ -8,7 +8,7 @@ from scipy.sparse import csr_matrix, hstack
 
 from ..kernels.loss import HINGE
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import as_scipy
 from ..models import MODELS
 from ..problems.blocks import Resident
@@ -28,7 +28,7 @@ FREE = 1e-3  # of an LP-SVM, rows whose |r| is larger have α = 0 or c
 
 def with_feature(X: Matrix, value: float) -> Matrix:
     """X with one more column, the feature whose weight is a penalised bias."""
-    n, held = shape(X)[0], (X.data if isinstance(X, Csr) else X).dtype
+    n, held = X.shape[0], (X.data if isinstance(X, Csr) else X).dtype
     kind = np.float32 if held == np.float32 and float(np.float32(value)) == value else np.float64
     column = np.full((n, 1), value, dtype=kind)
     if isinstance(X, Csr):

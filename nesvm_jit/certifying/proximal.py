@@ -14,7 +14,7 @@ import numpy as np
 
 from ..jit import one_blas_thread
 from ..kernels import accumulate, hessian, hessian_diagonal, hessian_times, margins
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from ..numerics.conjugate_gradients import begin, conjugate_gradients
 
 FIRST, GROWTH, LARGEST = 10.0, 5.0, 1e8  # σ_i/c_i at first, its factor, and its end
@@ -85,7 +85,7 @@ class Proximal:
         return self.at(at.w + t * d[:-1], at.b + t * float(d[-1]), at.f + t * m)
 
     def _direction(self, at: Trial, bent: np.ndarray) -> np.ndarray:
-        p, total = shape(self.X)[1], float(bent.sum())
+        p, total = self.X.shape[1], float(bent.sum())
         border = accumulate(self.X, bent) if self.bias else np.zeros(p)
         # without a bent row nothing is known of how far b is from its best: a margin, it is tried
         corner = total if self.bias and total > 0.0 else abs(float(at.slope[-1])) or 1.0

@@ -52,18 +52,12 @@ for _command in (train, predict, path, info, certify, convert, warmup, completio
     command.add_command(_command)
 
 
+@watched()
 def main() -> None:
     """Run the command. An error is one line on standard error, never a traceback."""
     _mend_streams()
-    with watched():
-        _run()
-
-
-def _run() -> None:
     try:
         command(prog_name="nesvm-jit", standalone_mode=False)
-    except click.exceptions.Exit as e:
-        sys.exit(e.exit_code)
     except click.exceptions.NoArgsIsHelpError as e:
         click.echo(e.ctx.get_help() if e.ctx else "", err=True)
         sys.exit(2)

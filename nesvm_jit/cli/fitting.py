@@ -87,10 +87,9 @@ def read(request: Request, features: int | None, in_memory: list[str]) -> tuple[
         refuse_rows_elsewhere(in_memory[0])
     if not request.silent and y is not None:
         estimated = estimate_training(X, y, kernel, request.settings["multiclass"])
-        outputs.print_notes([words.many_problems(estimated)] if estimated.problems >= MANY else [])
-    if not request.silent and y is not None and kernel != "precomputed":
-        uneven = uneven_features(X)
-        outputs.print_notes([words.scaling_hint(*uneven)] if uneven else [])
+        notes = [words.many_problems(estimated)] if estimated.problems >= MANY else []
+        uneven = uneven_features(X) if kernel != "precomputed" else None
+        outputs.print_notes(notes + ([words.scaling_hint(*uneven)] if uneven else []))
     return X, y
 
 

@@ -92,7 +92,7 @@ def train(training_file: str, model_file: str | None, more: tuple[str, ...], **g
 def train_here(request: Request, target: str, warm_start: str | None) -> None:
     """Train on this computer and write the model."""
     from ..machine.machine import load_model
-    from ..machine.train import train
+    from ..machine.train import train_silently
 
     warm = load_model(warm_start) if warm_start else None
     features = warm.n_features if warm and request.features is None else request.features
@@ -104,9 +104,9 @@ def train_here(request: Request, target: str, warm_start: str | None) -> None:
     with (
         Progress(line, not request.silent, ENDING) as callback,
         checkpoints.announced(request.settings["checkpoint"]),
-        fitting.said_at_the_end(),
     ):
-        machine = train(X, y, callback=callback, warm=warm, keep_solutions=kept, **request.settings)
+        more = {"callback": callback, "warm": warm, "keep_solutions": kept}
+        machine = train_silently(X, y, **more, **request.settings)
     clock.stop("solve")
     fitting.finish(request, target, machine, clock, X, y)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from ..checkpoint.fingerprint import data_fingerprint
 from ..errors import InputError
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import Size, size_of, widen
 from ..problems.blocks import Block, Resident
 from .pieces import Piece
@@ -47,7 +47,7 @@ def load(name: str, source: Source) -> Loaded:
     with _lock:
         if name not in _loaded:
             pieces = [piece.load(source.n_features, source.dtype) for piece in source.pieces]
-            kept = [(X, labels) for X, labels in pieces if shape(X)[0]] or pieces[:1]
+            kept = [(X, labels) for X, labels in pieces if X.shape[0]] or pieces[:1]
             labels = np.concatenate([labels for _, labels in kept])
             _loaded[name] = Loaded([X for X, _ in kept], labels)
         return _loaded[name]
@@ -103,7 +103,7 @@ class Stacked:
 
 
 def _widen(X: Matrix, width: int) -> Matrix:
-    columns = shape(X)[1]
+    columns = X.shape[1]
     if isinstance(X, Csr) and columns <= width:
         return widen(X, width)
     if columns != width:

@@ -12,7 +12,7 @@ from ..files.libsvm.reader import parse_range, read_libsvm
 from ..files.ondisk.matrix import is_matrix, open_matrix
 from ..files.text import display_name, is_packed
 from ..matrix.checks import as_matrix, as_vector
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 
 
 class Text(NamedTuple):
@@ -61,7 +61,7 @@ class Chunk(NamedTuple):
 
     def load(self, n_features: int | None, dtype: type) -> tuple[Matrix, np.ndarray]:
         X = as_matrix(self.X)
-        return X, as_vector("y", self.y, shape(X)[0])
+        return X, as_vector("y", self.y, X.shape[0])
 
 
 Piece = Text | OnDiskRows | Chunk

@@ -11,9 +11,8 @@ from ..binary.costs import weights_of
 from ..binary.nystroem import Landmarks, bounds_of_kernel
 from ..binary.solution import Solution
 from ..files.model.record import ModelRecord
-from ..files.ondisk.matrix import extent
 from ..jit import one_blas_thread
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import as_scipy, take_rows
 from ..settings import CUT_SHORT, Settings
 from ..solvers.run import relative_gap
@@ -89,7 +88,7 @@ def _common(
 def machine_of(job: Job, found: list[Found]) -> Machine:
     """Make the machine of sub-problems that were solved on rows in memory."""
     settings = job.settings
-    common = _common(settings, job.classes, extent(job.X)[1], job.multiclass, found)
+    common = _common(settings, job.classes, job.X.shape[1], job.multiclass, found)
     if settings.kernel == "linear":
         weights = np.array([f.solution.w for f in found]).T
         return Machine(ModelRecord(weights=weights, **common))
@@ -126,7 +125,7 @@ def _packed(X: Matrix) -> "csr_matrix":
 
     filled = X != 0.0
     starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
-    out = csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), shape(X))
+    out = csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), X.shape)
     out.has_canonical_format = True  # else SciPy would check every entry
     return out
 
@@ -169,7 +168,7 @@ def _machine_of_landmarks(
     marks: Landmarks,
     labels: np.ndarray,
 ) -> Machine:
-    common = _common(settings, classes, shape(marks.L)[1], multiclass, found)
+    common = _common(settings, classes, marks.L.shape[1], multiclass, found)
     common["extra"]["approx"] = {"kind": "nystroem", "landmarks": len(marks.numbers)}
     weights = np.array([f.solution.w for f in found])
     common["coefs"] = marks.coefficients(weights.T)

@@ -10,7 +10,7 @@ from ..activity import doing
 from ..binary.kernel_matrix import SharedMatrix, gamma_of, kernel_rows, shared_matrix
 from ..binary.nystroem import Landmarks, nystroem
 from ..errors import InputError
-from ..files.ondisk.matrix import OnDisk, extent
+from ..files.ondisk.matrix import OnDisk
 from ..matrix.checks import as_matrix, as_vector, square_kernel
 from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import as_scipy, size_of, take_rows
@@ -65,7 +65,7 @@ class Job:
     @cached_property
     def small(self) -> bool:
         """True if the sub-problems are too small to be solved by several threads at once."""
-        n, p = extent(self.X)
+        n, p = self.X.shape
         return self._mean_rows * min(n, p) < SMALL_CELLS
 
     @property
@@ -76,7 +76,7 @@ class Job:
 
     @cached_property
     def _mean_rows(self) -> float:
-        n = extent(self.X)[0]
+        n = self.X.shape[0]
         rows = [n if problem.rows is None else len(problem.rows) for problem in self.problems]
         return sum(rows) / len(rows)
 
@@ -138,7 +138,7 @@ def make_job(
 
     All sub-problems have the same γ, that of all rows.
     """
-    n, p = extent(X)
+    n, p = X.shape
     y = as_vector("y", y, n)
     if settings.kernel == "precomputed":
         square_kernel(n, p)
@@ -152,9 +152,10 @@ def make_job(
         raise InputError(f"y must hold at least 2 classes, got {got}")
     multiclass = multiclass or usual_multiclass(settings.kernel)
     one_of("multiclass", multiclass, MULTICLASS)
-    linear = settings.kernel == "linear"
-    found = estimate(n, p, cells_of(X), len(order), multiclass, linear)
-    require_memory_for(found, len(order))
+    if len(order) > 2:
+        linear = settings.kernel == "linear"
+        found = estimate(n, p, cells_of(X), len(order), multiclass, linear)
+        require_memory_for(found, len(order))
     return Job(X, y, order, multiclass, settings, make_problems(y, order, multiclass))
 
 

@@ -12,7 +12,7 @@ from ..jit import interpreted_first
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Matrix
 from .calibration import couple, normalise, sigmoid
-from .multiclass import ovr_choice, pairs, vote
+from .multiclass import choose, pairs
 from .proven import proven_classes
 from .scoring import Scorer, require_columns, scorer_of
 
@@ -24,18 +24,13 @@ class Machine:
     score of the only problem of two classes means classes[0].
     """
 
-    def __init__(
-        self,
-        record: ModelRecord,
-        support_rows: np.ndarray | None = None,
-        duals: list[np.ndarray] | None = None,
-    ):
+    def __init__(self, record: ModelRecord, support_rows: np.ndarray | None = None):
         self.record = record
-        self.support_rows = support_rows  # numbers of the training rows; not written to files
-        self.duals = duals  # α/C of every sub-problem, for warm starts; not written to files
-        self.solutions: list[Any] | None = (
-            None  # `Found` of every sub-problem; not written to files
-        )
+        # Not written to files: the numbers of the training rows that are support vectors, and of
+        # every sub-problem α/C, for warm starts, and its `Found`.
+        self.support_rows = support_rows
+        self.duals: list[np.ndarray] | None = None
+        self.solutions: list[Any] | None = None
         self._scorer: Scorer | None = None  # made at the first call of `scores`
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,9 +91,7 @@ class Machine:
 
     def chosen(self, scores: np.ndarray) -> np.ndarray:
         """Return the number of the class that the scores of each row choose."""
-        if self.record.multiclass == "ovo" and len(self.classes) > 2:
-            return vote(scores, len(self.classes))
-        return ovr_choice(scores)
+        return choose(scores, len(self.classes), self.record.multiclass)
 
     def probabilities(self, scores: np.ndarray) -> np.ndarray:
         """Return calibrated probabilities from scores: Platt's sigmoids, coupled for several

@@ -9,7 +9,7 @@ from ..files.model.record import ModelRecord
 from ..kernels.public import as_spec
 from ..kernels.sums import _margins, norms_of, row_chunks
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import as_scipy, first_columns, narrowed, take_rows
 from ..problems.blocks import count_cells
 from ..problems.kernel_rows import KernelRows
@@ -34,7 +34,7 @@ def proven_classes(record: ModelRecord, problems: list[dict[str, Any]], X: Matri
     where there is no proof. The machine itself may choose another one: far from the optimum, its
     bias can be outside all that is possible for the optimal one."""
     _require_provable(record, problems)
-    n, k = shape(X)[0], len(record.classes)
+    n, k = X.shape[0], len(record.classes)
     found = np.full(n, -1)
     for lo in range(0, n, BLOCK):
         hi = min(n, lo + BLOCK)
@@ -113,7 +113,7 @@ def _linear(record: ModelRecord, X: Matrix) -> Scores:
     weights = record.weights
     assert weights is not None
     X = first_columns(X, len(weights)) if isinstance(X, Csr) else X
-    n, p = shape(X)
+    n, p = X.shape
     cells = np.broadcast_to(np.asarray(count_cells(X), dtype=float), n)
     norms = row_norms_above(norms_of(X)[0], cells)
     products, off = np.empty((n, weights.shape[1])), np.empty((n, weights.shape[1]))
@@ -129,8 +129,8 @@ def _kernel(record: ModelRecord, X: Matrix) -> Scores:
     """Compute the scores from K between the support vectors and the rows, in float64."""
     assert record.coefs is not None
     assert record.support is not None
-    m, n = len(record.coefs), shape(X)[0]
-    width = max(shape(X)[1], record.n_features)
+    m, n = len(record.coefs), X.shape[0]
+    width = max(X.shape[1], record.n_features)
     rows, vectors = as_scipy(X).astype(np.float64), record.support.copy()
     rows.resize(n, width)
     vectors.resize(m, width)

@@ -11,7 +11,7 @@ from ..kernels.gram import Columns, columns_of, kernel_between, sums_of_columns
 from ..kernels.public import as_spec
 from ..kernels.sums import scores_of
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..matrix.rows import first_columns, narrowed, row_slice, widen
 
 BLOCK_CELLS = 1 << 22  # kernel values that are in memory at a time
@@ -30,7 +30,7 @@ def scorer_of(record: ModelRecord) -> Scorer:
 
 def require_columns(X: Matrix, n_features: int) -> None:
     """Raise InputError if dense rows have more or fewer features than the machine."""
-    p = shape(X)[1]
+    p = X.shape[1]
     if p != n_features and not isinstance(X, Csr):
         raise InputError(f"X must have {n_features} columns, got {p}")
 
@@ -56,7 +56,7 @@ def _precomputed(record: ModelRecord) -> Scorer:
 
     def scores(X: Matrix) -> np.ndarray:
         require_columns(X, n)
-        p = shape(X)[1]
+        p = X.shape[1]
         if p != n:
             raise InputError(f"X must have a column for each of {n} samples, got {p}")
         return scores_of(X, beta, bias)
@@ -76,7 +76,7 @@ def expansion(record: ModelRecord, block_cells: int = BLOCK_CELLS) -> Scorer:
     def scores(X: Matrix) -> np.ndarray:
         require_columns(X, n_features)
         X, columns = _of_one_width(X, vectors)
-        n = shape(X)[0]
+        n = X.shape[0]
         found = np.empty((n, coefs.shape[1]))
         with one_blas_thread():
             for lo in range(0, n, rows):
@@ -92,7 +92,7 @@ def expansion(record: ModelRecord, block_cells: int = BLOCK_CELLS) -> Scorer:
 
 def _of_one_width(X: Matrix, columns: Columns) -> tuple[Matrix, Columns]:
     """Widen the narrower one of both by zero features, which count in distances as in LIBSVM."""
-    p, width = shape(X)[1], shape(columns.Z)[1]
+    p, width = X.shape[1], columns.Z.shape[1]
     if not isinstance(X, Csr) or p == width:
         return X, columns
     if p < width:
@@ -110,7 +110,7 @@ def _without_empty_columns(X: Matrix, columns: Columns) -> tuple[Matrix, Columns
     known = len(centre) if kept is None else int(np.searchsorted(kept, len(centre)))
     if kept is not None:
         centre = centre[kept[:known]]
-    centre = np.append(centre, np.zeros(shape(Z)[1] - known))
+    centre = np.append(centre, np.zeros(Z.shape[1] - known))
     return X, columns._replace(Z=Z, centre=centre)
 
 

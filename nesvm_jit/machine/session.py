@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from ..binary.solution import Solution
@@ -107,33 +106,40 @@ class Session:
                 self.resumed = {"seconds": self.clock.now(), **self.checkpoint.counts()}
             yield
 
-    def recall_or_solve(
+    def recall(
+        self, number: int, shape: tuple[int | None, int | None] = (None, None)
+    ) -> Solved | None:
+        """A sub-problem of this shape that the checkpoint has; None if it is to be solved."""
+        known = None if self.checkpoint is None else self.checkpoint.done(number)
+        if self.checkpoint is None or known is None:
+            return None
+        try:
+            return _recalled(known, shape)
+        except MismatchError as e:
+            raise self.checkpoint.changed(e) from None
+
+    def begin(self, number: int) -> tuple[float, Slot | None]:
+        """When a sub-problem began, which is now or in an earlier run, and where it is saved."""
+        slot = None if self.checkpoint is None else self.checkpoint.slot(number)
+        return self.clock.now() if slot is None else slot.began, slot
+
+    def end(
         self,
         number: int,
-        solve: Callable[[float, Slot | None], Solution],
+        began: float,
+        solution: Solution,
         calibrate: Callable[[Solution], tuple[float, float]] | None = None,
-        shape: tuple[int | None, int | None] = (None, None),
     ) -> Solved:
-        """A sub-problem of this shape from the checkpoint, or solved and kept there once nothing
+        """A sub-problem that has been solved, calibrated, and kept in the checkpoint once nothing
         would change if it went on; at a limit, a later run may go further."""
-        checkpoint = self.checkpoint
-        known = None if checkpoint is None else checkpoint.done(number)
-        if checkpoint is not None and known is not None:
-            try:
-                return _recalled(known, shape)
-            except MismatchError as e:
-                raise checkpoint.changed(e) from None
-        slot = None if checkpoint is None else checkpoint.slot(number)
-        began = self.clock.now() if slot is None else slot.began
-        solution = solve(began, slot)
         if solution.status == "interrupted":
             self.stop.set()
         sigmoid = None if calibrate is None else calibrate(solution)
         seconds = self.clock.now() - began
         whole = solution.status not in CUT_SHORT and not self.stop.is_set()
-        if checkpoint is not None and whole:  # a stop may have cut calibration short
+        if self.checkpoint is not None and whole:  # a stop may have cut calibration short
             facts = {"solution": vars(solution), "sigmoid": sigmoid, "seconds": seconds}
-            checkpoint.finish(number, facts)
+            self.checkpoint.finish(number, facts)
         return Solved(solution, sigmoid, seconds)
 
     def solve_in_sequence(
@@ -143,16 +149,16 @@ class Session:
         solve: Callable[[int, Settings, Slot | None], Solution],
     ) -> list[Solution]:
         """Sub-problems one after the other, each from the checkpoint or solved."""
-
-        def solve_one(number: int, began: float, slot: Slot | None) -> Solution:
-            where = {"problem": number, "problems": count}
-            limited = self.limit(settings, began, count - number, **where)
-            return solve(number, limited, slot)
-
-        return [
-            self.recall_or_solve(number, partial(solve_one, number)).solution
-            for number in range(count)
-        ]
+        found: list[Solution] = []
+        for k in range(count):
+            known = self.recall(k)
+            if known is None:
+                began, slot = self.begin(k)
+                where = {"problem": k, "problems": count}
+                limited = self.limit(settings, began, count - k, **where)
+                known = self.end(k, began, solve(k, limited, slot))
+            found.append(known.solution)
+        return found
 
 
 def _recalled(known: Any, shape: tuple[int | None, int | None]) -> Solved:

@@ -15,12 +15,11 @@ from ..binary.small import SmallFit
 from ..binary.solution import Solution
 from ..binary.solve import solve_checked
 from ..binary.start import Start
-from ..checkpoint.checkpoint import Slot
 from ..checkpoint.fingerprint import data_fingerprint
 from ..clock import watching
 from ..endings import outcomes_of, warn_uncertified
 from ..errors import InputError
-from ..files.ondisk.matrix import OnDisk, extent
+from ..files.ondisk.matrix import OnDisk
 from ..jit import get_threads, interpreted_first
 from ..matrix.checks import as_matrix
 from ..settings import HALF_SQUARE, Settings
@@ -105,18 +104,25 @@ def train(
     job = make_job(as_matrix(X, borrow=True), y, checked, multiclass, classes)
     c = costs(C, job.y, job.classes, sample_weight, class_weight)
     check_warm(warm, job)
-    data = partial(data_fingerprint, job.X, job.y, c, job.classes, *warm_arrays(warm))
+
+    def data() -> list[Any]:
+        return data_fingerprint(job.X, job.y, c, job.classes, *warm_arrays(warm))
+
     facts = {"multiclass": job.multiclass, "probability": bool(probability)}
     with session.saved(job.settings, data, **facts):
         marks, posed, ready = None, job, None
         if checked.approx is not None:
             marks, posed = _approximate(job, session)
-        elif warm is None:
+        elif warm is None and checked.solver == "auto":
             ready = fit_small(job, c, session)
-        unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
-        if (unfinished or probability) and _shares_matrix(job, probability):
-            posed = session.within(MATRIX_SHARE, job.share_matrix) or job
-        starts, share = warm_starts(warm, job), _share_mb(posed)
+        share, has_kernel = checked.cache_mb, posed.settings.kernel != "linear"
+        if has_kernel:
+            unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
+            if (unfinished or probability) and _shares_matrix(job, probability):
+                posed = session.within(MATRIX_SHARE, job.share_matrix) or job
+        if has_kernel or share is not None:
+            share = budget_bytes(share) / 2.0**20 / min(get_threads(), len(job.problems))
+        starts = warm_starts(warm, job)
         training = Training(posed, c, starts, session, bool(probability), share, ready)
         tasks = [partial(training.solve, number) for number in range(len(job.problems))]
         found = run_all(tasks, session.stop, posed.small, posed.tiny)
@@ -148,15 +154,6 @@ def _shares_matrix(job: Job, probability: bool) -> bool:
     return several and kernel and job.settings.model in HALF_SQUARE
 
 
-def _share_mb(job: Job) -> float | None:
-    """MB for each of the sub-problems that run side by side; linear ones do not ask for them."""
-    settings = job.settings
-    if settings.kernel == "linear" and settings.cache_mb is None:
-        return None
-    workers = min(get_threads(), len(job.problems))
-    return budget_bytes(settings.cache_mb) / 2.0**20 / workers
-
-
 @dataclass(frozen=True)
 class Training:
     """The sub-problems of a job with the costs of all rows, and where they start."""
@@ -166,7 +163,7 @@ class Training:
     starts: list[Start]
     session: Session
     probability: bool
-    cache_mb: float | None  # for kernel rows of each sub-problem that runs beside others
+    cache_mb: float | None  # for kernel rows of each sub-problem: its share of those side by side
     ready: list[SmallFit] | None = None  # what a compiled call has made of the sub-problems
 
     def solve(self, number: int) -> Found:
@@ -176,26 +173,28 @@ class Training:
         c = job.costs_of(problem, self.c)
         if isinstance(ready, Solution) and not self.probability:
             return Found(problem, ready, c, self._share(ready), None)
-        ending = self.session.ending(number)
-        if ending and ready is None and job.settings.kernel != "linear" and not self.probability:
-            return Found(problem, untrained(c, job.settings, ending), c, 0.0, None)
+        if ready is None and job.settings.kernel != "linear" and not self.probability:
+            ending = self.session.ending(number)
+            if ending:
+                return Found(problem, untrained(c, job.settings, ending), c, 0.0, None)
         posed = job.pose(problem)
         missing = posed.missing(c)
         if missing is not None:
             name = job.name_side(problem, missing)
             raise InputError(f"class {name} must have a row of positive weight")
 
-        def solve(began: float, slot: Slot | None) -> Solution:
+        solved = self.session.recall(number, (len(c), job.X.shape[1]))
+        if solved is None:
+            began, slot = self.session.begin(number)
             if isinstance(ready, Solution):
-                return ready
-            start = replace(self.starts[number], slot=slot)
-            settings = self._limit(number, began)
-            rows = posed.kernel_rows
-            return solve_checked(posed.X, posed.sign, c, settings, start, rows, ready)
-
-        calibrate = partial(self._calibrate, posed, c, number) if self.probability else None
-        shape = len(c), extent(job.X)[1]
-        solution, sigmoid, seconds = self.session.recall_or_solve(number, solve, calibrate, shape)
+                solution = ready
+            else:
+                start = replace(self.starts[number], slot=slot)
+                settings, rows = self._limit(number, began), posed.kernel_rows
+                solution = solve_checked(posed.X, posed.sign, c, settings, start, rows, ready)
+            calibrate = partial(self._calibrate, posed, c, number) if self.probability else None
+            solved = self.session.end(number, began, solution, calibrate)
+        solution, sigmoid, seconds = solved
         return Found(problem, solution, c, seconds, sigmoid)
 
     def _share(self, ready: Solution) -> float:

@@ -7,7 +7,6 @@ import numpy as np
 
 from ..binary.start import Start
 from ..errors import InputError
-from ..files.ondisk.matrix import extent
 from .jobs import Job
 from .machine import Machine
 
@@ -23,7 +22,7 @@ def check_warm(warm: Any, job: Job) -> None:
         raise InputError(
             "only a linear machine can start from another one, which must be linear too"
         )
-    wanted = extent(job.X)[1], len(job.problems)
+    wanted = job.X.shape[1], len(job.problems)
     if warm.record.weights.shape != wanted:
         features, problems = warm.record.weights.shape
         raise InputError(

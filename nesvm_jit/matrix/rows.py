@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .matrix import Csr, Matrix, is_checked, readonly, shape, trust_array, trust_csr
+from .matrix import Csr, Matrix, is_checked, readonly, trust_array, trust_csr
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -28,7 +28,7 @@ class Size(NamedTuple):
 
 def size_of(X: Matrix) -> Size:
     """Return the size of X, which may be a slice of rows."""
-    n, p = shape(X)
+    n, p = X.shape
     if isinstance(X, Csr):
         return sparse_size(n, p, int(X.indptr[-1]) - int(X.indptr[0]), X.data.dtype)
     return Size(n, p, X.size, p * X.itemsize)
@@ -100,13 +100,8 @@ def narrowed(*matrices: Matrix) -> tuple[tuple[Matrix, ...], np.ndarray | None]:
         return matrices, None
     if max(X.n_cols for X in sparse) <= sum(len(X.data) for X in sparse):
         return matrices, None
-    kept = np.unique(np.concatenate([_stored_columns(X) for X in sparse]))
+    kept = np.unique(np.concatenate([X.indices[X.indptr[0] : X.indptr[-1]] for X in sparse]))
     return tuple(_renumber(X, kept) for X in sparse), kept.astype(np.int64)
-
-
-def _stored_columns(X: Csr) -> np.ndarray:
-    """Return the columns of X's entries; the arrays of a slice are those of the whole matrix."""
-    return X.indices[X.indptr[0] : X.indptr[-1]]
 
 
 def _renumber(X: Csr, kept: np.ndarray) -> Csr:

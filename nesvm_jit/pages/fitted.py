@@ -6,7 +6,6 @@ import numpy as np
 
 from ..machine.machine import Machine
 from ..matrix.checks import as_matrix
-from ..matrix.matrix import shape
 from ..matrix.rows import take_rows
 from .numbers import histogram, label, plain_list, share, spread, text
 from .subproblems import of_largest
@@ -139,7 +138,7 @@ def _decide(machine: Machine, X: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
         return np.arange(n), machine.chosen(np.stack(margins, axis=1))
     vectors = 0 if machine.record.coefs is None else len(machine.record.coefs)
     X = as_matrix(X)
-    rows = spread(shape(X)[0], max(1000, CELLS // max(vectors, len(machine.solutions))))
+    rows = spread(X.shape[0], max(1000, CELLS // max(vectors, len(machine.solutions))))
     return rows, machine.chosen(machine.scores(take_rows(X, rows)))
 
 

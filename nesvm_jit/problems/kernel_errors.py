@@ -17,7 +17,7 @@ from ..kernels.spec import (
     tiling,
 )
 from ..kernels.sums import _margins, norms_of
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from .blocks import count_cells
 from .rounding import (
     TINY,
@@ -42,7 +42,7 @@ def entry_error(X: Matrix, spec: Spec, dtype, reach: float) -> float:
     """
     eps = float(np.finfo(dtype).eps)
     if tiling(X, dtype, reach)[0] == DIFFERENCES:
-        return eps * (1.0 + shape(X)[1] ** 0.5)
+        return eps * (1.0 + X.shape[1] ** 0.5)
     rounded = 0.0
     if spec.kind == RBF and np.dtype(dtype) == np.float32:
         rounded = spec.gamma**0.5 * float(norms_of(X)[0].max(initial=0.0))
@@ -54,7 +54,7 @@ def entries_of(
 ) -> EntryError:
     """How far the entries of the kernel matrix of X may be off at most, computed in this way, or
     as `gram` does it."""
-    n, p = shape(X)
+    n, p = X.shape
     if centre is None or how is None:
         centre = centre_of(X, spec)
         how = tiling(X, dtype, reach_of(X, spec, centre))[0]
@@ -74,7 +74,7 @@ def entries_of(
 def _farthest(X: Matrix, centre: np.ndarray, norms: np.ndarray) -> float:
     """The largest ‖x_i − centre‖² or a little more; of compressed rows as ‖x‖² − 2x·centre +
     ‖centre‖², whose roundings go with the sum of their sizes."""
-    n, p = shape(X)
+    n, p = X.shape
     if isinstance(X, np.ndarray):
         blocks = (X[lo : lo + PANEL] - centre for lo in range(0, n, PANEL))
         far = max((float(np.einsum("ij,ij->i", a, a).max()) for a in blocks), default=0.0)

@@ -20,7 +20,7 @@ from ..kernels.spec import (
     tile_starts,
     tiling,
 )
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from ..matrix.rows import take_rows
 from .kernel_errors import entries_of, entry_error
 from .rounding import EntryError, given_entries
@@ -71,14 +71,14 @@ class KernelRows:
             self.dtype = np.dtype(dtype)
             if self.dtype == np.float32:
                 self.finer = partial(KernelRows, X, spec, budget_bytes)
-            self.n = n = shape(X)[0]
+            self.n = n = X.shape[0]
             fit = int(min(n, max(0.0, budget_bytes) // max(1, n * self.dtype.itemsize)))
             self.capacity = max(min(n, FEWEST), fit)
             xx = squares_of("X", X)
             # products of rows as they are may be exact, those of moved rows hardly ever
             exact = exact_products(X, np.sqrt(xx), self.dtype)
             self._squares = (xx, xx)
-            self._centre = np.zeros(shape(X)[1]) if exact else centre_of(X, spec)
+            self._centre = np.zeros(X.shape[1]) if exact else centre_of(X, spec)
             reach = reach_of(X, spec, self._centre)
             self._how, self._size = tiling(X, self.dtype, reach)
             self.epsilon = entry_error(X, spec, self.dtype, reach)

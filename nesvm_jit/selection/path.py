@@ -10,7 +10,7 @@ from ..checkpoint.checkpoint import resume_if_same
 from ..clock import Clock
 from ..endings import warn_uncertified
 from ..errors import InputError
-from ..files.ondisk.matrix import OnDisk, extent
+from ..files.ondisk.matrix import OnDisk
 from ..jit import interpreted_first
 from ..machine import facts as report
 from ..machine.folds import stratified_folds
@@ -18,7 +18,7 @@ from ..machine.jobs import Job, make_job
 from ..machine.machine import Machine
 from ..machine.train import train_silently
 from ..matrix.checks import as_matrix, as_vector
-from ..matrix.matrix import Csr, Matrix, shape
+from ..matrix.matrix import Csr, Matrix
 from ..settings import SCORES, Settings, one_of, whole_number
 from .grid import cost_grid, gamma_grid
 from .result import RULES, PathResult
@@ -87,7 +87,7 @@ def path(
     else:
         X = as_matrix(X, borrow=True)
     job = make_job(X, y, checked, multiclass)
-    judged = _test_rows(test, refit, extent(X)[1])
+    judged = _test_rows(test, refit, X.shape[1])
     drawings = whole_number("repeats", repeats, 1, 1000)
     splits = np.stack([stratified_folds(job.y, folds, seed + r) for r in range(drawings)])
     weights = _weights(sample_weight, class_weight, len(job.y))
@@ -106,7 +106,7 @@ def path(
             if checkpoint.empty:
                 checkpoint.remove()
     seconds = {"fits": clock.now()}
-    facts = (job.classes, extent(X), splits, scoring, rule, seed)
+    facts = (job.classes, X.shape, splits, scoring, rule, seed)
     result = PathResult(np.array(values), grid.gammas, fits, checked, *facts)
     result.seconds, result.resumed, result.ignored = seconds, resumed, ignored
     if refit:
@@ -165,9 +165,9 @@ def _test_rows(test: Any, refit: bool, p: int) -> tuple[Matrix, np.ndarray] | No
     if not refit:
         raise InputError("test is for the machine that refit=True trains")
     X = as_matrix(test[0], "X of test", borrow=True)
-    if not isinstance(X, Csr) and shape(X)[1] != p:
-        raise InputError(f"X of test must have {p} columns, got {shape(X)[1]}")
-    return X, as_vector("y of test", test[1], shape(X)[0])
+    if not isinstance(X, Csr) and X.shape[1] != p:
+        raise InputError(f"X of test must have {p} columns, got {X.shape[1]}")
+    return X, as_vector("y of test", test[1], X.shape[0])
 
 
 def judge(machine: Machine, X: Matrix, y: np.ndarray) -> dict[str, Any]:

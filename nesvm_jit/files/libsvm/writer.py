@@ -8,7 +8,7 @@ import numpy as np
 from ...errors import InputError
 from ...kernels.text.libsvm import HIGHEST_INDEX
 from ...matrix.checks import as_matrix, as_vector, boolean
-from ...matrix.matrix import Csr, Matrix, shape
+from ...matrix.matrix import Csr, Matrix
 from ..text import writing
 
 
@@ -20,7 +20,7 @@ def write_libsvm(path: Any, X: Any, y: Any, zero_based: bool = False) -> None:
     renamed), `-` for standard output, or an open binary file.
     """
     X = as_matrix(X, borrow=True)
-    n, p = shape(X)
+    n, p = X.shape
     if n == 0:
         raise InputError("X must have at least one row to be written")
     y = as_vector("y", y, n)

@@ -15,7 +15,7 @@ import numpy as np
 
 from ...errors import FormatError, InputError
 from ...matrix.checks import ASCENDING, BROKEN, INFINITE, csr_fault
-from ...matrix.matrix import Csr, readonly, shape, trust_csr
+from ...matrix.matrix import Csr, readonly, trust_csr
 from ...settings import whole_number
 from ..text import display_name
 from .format import HEADER, PIECE_BYTES, Array, Header, read_header
@@ -35,11 +35,6 @@ def open_matrix(folder: Any) -> "OnDisk":
     """Open the matrix in a folder that `convert` made. Header and sizes are checked now, rows when
     they are read."""
     return OnDisk(folder, read_header(folder))
-
-
-def extent(X: Any) -> tuple[int, int]:
-    """Return the numbers of rows and columns of a matrix in memory or on disk."""
-    return X.shape if isinstance(X, OnDisk) else shape(X)
 
 
 class Buffers:
