@@ -4,6 +4,8 @@ import json
 from dataclasses import fields
 
 import numpy as np
+import pytest
+from nesvm_jit import InputError
 
 
 def same_array(a, b, name=""):
@@ -69,3 +71,10 @@ def same_matrix_and_labels(got, expected):
         np.testing.assert_array_equal(getattr(got[0], name), getattr(expected[0], name))
     assert got[0].dtype == expected[0].dtype
     assert got[1].tobytes() == expected[1].tobytes()
+
+
+def refusal(call, *args, kind=InputError, **options):
+    """The whole message of the error that a call is refused with."""
+    with pytest.raises(kind) as e:
+        call(*args, **options)
+    return str(e.value)

@@ -1,5 +1,6 @@
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -53,6 +54,26 @@ def pytest_collection_modifyitems(items):
         threads = params.get("threads", 2 if "small_chunks" in item.fixturenames else 1)
         if any(kind in item.name and (kind, threads) not in COMPILED for kind in KINDS):
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def one_thread():
+    """Kernels run on one thread."""
+    from nesvm_jit import get_threads, set_threads
+
+    before = get_threads()
+    set_threads(1)
+    yield
+    set_threads(before)
+
+
+@pytest.fixture
+def time(monkeypatch):
+    """The seconds of `clock`, which pass only where a test sets `now`."""
+    fake = SimpleNamespace(now=100.0)
+    fake.perf_counter = lambda: fake.now
+    monkeypatch.setattr("nesvm_jit.clock.time", fake)
+    return fake
 
 
 @pytest.fixture(params=KINDS)

@@ -33,14 +33,6 @@ SPEC = as_spec("rbf", 0.5, 0.0, 3, 4)
 
 
 @pytest.fixture
-def time(monkeypatch):
-    fake = SimpleNamespace(now=100.0)
-    fake.perf_counter = lambda: fake.now
-    monkeypatch.setattr(clocks, "time", fake)
-    return fake
-
-
-@pytest.fixture
 def small_pieces(monkeypatch):
     """A look after every part, and no grace."""
     monkeypatch.setattr(clocks, "FIRST_PIECE", 1)

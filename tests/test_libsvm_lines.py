@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from nesvm_jit import FormatError, InputError, convert, read_libsvm, write_libsvm
+from nesvm_jit import FormatError, convert, read_libsvm, write_libsvm
 from nesvm_jit.files.libsvm import explain, parse, stream
 from nesvm_jit.files.libsvm import reader as libsvm
 from nesvm_jit.files.libsvm.parse import form_of
@@ -20,17 +20,12 @@ from nesvm_jit.files.text import read_bytes, readable
 from nesvm_jit.kernels.text import libsvm as lt
 from scipy.sparse import csr_matrix
 
+from .compare import refusal
+
 pytestmark = pytest.mark.pure
 
 HIGHEST = 4294967294
 HALF = b"1.00000000000000011102230246251565404236316680908203125"  # between 1 and the next
-
-
-def refusal(kind, act, *args, **options):
-    """The whole message of the error."""
-    with pytest.raises(kind) as e:
-        act(*args, **options)
-    return str(e.value)
 
 
 def read(text, **options):
@@ -86,7 +81,7 @@ FILE = "<file object>:"
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_word_for_word(text, options, message):
-    assert refusal(FormatError, read, text, **options) == message
+    assert refusal(read, text, **options, kind=FormatError) == message
 
 
 def test_words_are_shown_printable_and_cut():
@@ -133,7 +128,9 @@ def test_standard_input_is_read(monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"1 1:2\n")))
     assert read_libsvm("-")[0].toarray().tolist() == [[2]]
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"x\n")))
-    assert refusal(FormatError, read_libsvm, "-").startswith("<standard input>:1: label must be")
+    assert refusal(read_libsvm, "-", kind=FormatError).startswith(
+        "<standard input>:1: label must be"
+    )
 
 
 # ---------------------------------------------------------------- widths
@@ -150,15 +147,15 @@ def test_the_number_of_features_goes_up_to_what_the_indices_can_say(base):
         assert type(form.n_features) is int
     for bad in (-1, widest + 1, 1.0, True, "3"):
         what = f"n_features must be a whole number from 0 to {widest}, got {bad!r}"
-        assert refusal(InputError, form_of, "f", bad, float, zero_based) == what
+        assert refusal(form_of, "f", bad, float, zero_based) == what
 
 
 def test_the_first_index_is_zero_or_one():
     given = (True, np.True_, False, np.False_)
     assert [form_of("f", None, float, b).base for b in given] == [0, 0, 1, 1]
     message = "zero_based must be True or False, got 1"
-    assert refusal(InputError, form_of, "f", None, float, 1) == message
-    assert refusal(InputError, write_libsvm, "f", [[1]], [1], 1) == message
+    assert refusal(form_of, "f", None, float, 1) == message
+    assert refusal(write_libsvm, "f", [[1]], [1], 1) == message
 
 
 @pytest.mark.parametrize(
@@ -189,7 +186,7 @@ def test_the_widest_matrix_is_written_and_a_wider_one_refused(tmp_path, base):
     assert file.getvalue() == b"3 4294967294:2.5\n"
     X.resize(1, widest + 1)
     message = f"X must have at most {widest} columns, got {widest + 1}"
-    assert refusal(InputError, write_libsvm, file, X, [3], zero_based=not base) == message
+    assert refusal(write_libsvm, file, X, [3], zero_based=not base) == message
 
 
 def test_rows_are_written_in_the_shortest_way(tmp_path):
@@ -200,7 +197,7 @@ def test_rows_are_written_in_the_shortest_way(tmp_path):
     file = io.BytesIO()
     write_libsvm(file, X.toarray(), [0.5, -1, 10], zero_based=True)
     assert file.getvalue() == b"0.5 2:1e-300\n-1 0:-2\n10\n"
-    message = refusal(InputError, write_libsvm, file, np.zeros((0, 2)), [])
+    message = refusal(write_libsvm, file, np.zeros((0, 2)), [])
     assert message == "X must have at least one row to be written"
 
 
@@ -277,7 +274,7 @@ def test_a_number_that_rounds_to_infinity_is_named_with_its_line():
     huge = b"%d" % (2**1024 - 2**970)  # half way from the largest to infinity
     shown = f"'{huge[:40].decode()}…' is too large for a number"
     for text, line in ((b"\n" + huge, 2), (b"1 1:2\n1 1:" + huge, 2), (huge + b"\n1", 1)):
-        message = refusal(FormatError, read, text)
+        message = refusal(read, text, kind=FormatError)
         assert message == f"<file object>:{line}: {shown}"
 
 
@@ -338,7 +335,7 @@ def test_the_line_that_is_wrong_is_counted_from_the_start_of_the_file(tmp_path, 
         path.write_bytes(text)
         at = text.index(wrong)
         for start in (0, 3, at - 1, at):
-            message = refusal(FormatError, libsvm.parse_range, path, start, len(text), 2)
+            message = refusal(libsvm.parse_range, path, start, len(text), 2, kind=FormatError)
             assert message.endswith(f"{path}:5: {what}")
 
 
@@ -349,7 +346,7 @@ def test_the_line_that_is_wrong_is_counted_from_the_start_of_the_file(tmp_path, 
 def test_a_part_of_a_file_names_it_once(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"1 1:1\nx\n")
-    message = refusal(FormatError, libsvm.parse_range, path, 6, 8)
+    message = refusal(libsvm.parse_range, path, 6, 8, kind=FormatError)
     assert message == f"{path}:2: label must be a decimal number, got 'x'"
 
 
@@ -357,9 +354,9 @@ def test_parts_take_the_highest_index_and_no_higher(tmp_path):
     (tmp_path / "text").write_bytes(b"1 4294967294:1\n")
     assert libsvm.parse_range(tmp_path / "text", 0, 9)[0].shape == (1, HIGHEST)
     (tmp_path / "text").write_bytes(b"1 4294967295:1\n")
-    message = refusal(FormatError, libsvm.parse_range, tmp_path / "text", 0, 9)
+    message = refusal(libsvm.parse_range, tmp_path / "text", 0, 9, kind=FormatError)
     assert message.endswith(":1: index must be at most 4294967294, got 4294967295")
-    message = refusal(FormatError, libsvm.parse_range, tmp_path / "none", 0, 9)
+    message = refusal(libsvm.parse_range, tmp_path / "none", 0, 9, kind=FormatError)
     assert message == f"{tmp_path / 'none'}: cannot be read: No such file or directory"
 
 
@@ -480,7 +477,7 @@ def test_a_packed_file_that_became_shorter_is_told(tmp_path, monkeypatch, pack):
     assert list(placed_blocks(*options, start=Place(12, 3, 2))) == []
     if pack is gzip.compress:
         beyond = placed_blocks(*options, start=Place(13, 3, 2))
-        message = refusal(FormatError, list, beyond)
+        message = refusal(list, beyond, kind=FormatError)
         assert message == f"{tmp_path / 'text'}: the file is shorter than it was"
 
 
@@ -492,8 +489,8 @@ def test_blocks_have_32_megabytes_of_text_unless_told():
 @pytest.mark.parametrize("bad", [0, -1, 1.0, True, None])
 def test_a_block_has_at_least_a_byte(bad):
     message = f"block_bytes must be a whole number from 1, got {bad!r}"
-    assert refusal(InputError, libsvm_blocks, "f", block_bytes=bad) == message
-    assert refusal(InputError, convert, "f", "m", block_bytes=bad) == message
+    assert refusal(libsvm_blocks, "f", block_bytes=bad) == message
+    assert refusal(convert, "f", "m", block_bytes=bad) == message
 
 
 @pytest.mark.parametrize("size", [1, np.int64(3)])

@@ -29,6 +29,7 @@ from scipy.special import expit
 from tests.endings import train
 
 from . import oracle
+from .compare import refusal
 
 X = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 1.0], [-1.0, 0.5, 0.0], [0.25, 0.0, -1.0], [0, 0, 0]])
 V = np.array([[1.0, 1.0, 0.0], [0.0, 2.0, 1.0], [1.0, 0.0, -1.0]])
@@ -42,12 +43,6 @@ def two_threads():
     set_threads(2)
     yield
     set_threads(before)
-
-
-def refusal(call, *args):
-    with pytest.raises(InputError) as e:
-        call(*args)
-    return str(e.value)
 
 
 def linear(classes, weights, bias, **facts):

@@ -4,6 +4,7 @@ import io
 import json
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -18,17 +19,13 @@ from nesvm_jit.files.model.text import format_of, read_model, write_model
 from nesvm_jit.settings import MODELS
 from scipy.sparse import csr_matrix
 
+from . import compare
+
 pytestmark = pytest.mark.pure
 
 INT = 2147483647
 NO_MODEL = f"model must be one of {', '.join(MODELS)}, got"
-
-
-def refusal(act, *args, kind=FormatError, **options):
-    """The whole message of the error."""
-    with pytest.raises(kind) as e:
-        act(*args, **options)
-    return str(e.value)
+refusal = partial(compare.refusal, kind=FormatError)
 
 
 def read(text):

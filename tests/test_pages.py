@@ -45,10 +45,6 @@ def charts(document):
     return {c["id"]: c for s in document["sections"] for c in s["charts"]}
 
 
-def plane_rows(labels=(1, -1), n=80):
-    return blobs(labels, n, p=2, seed=3)
-
-
 CASES = {
     "csvm": ((1, -1), 4, {}),
     "lpsvm": ((1, -1), 4, {"model": "lpsvm"}),

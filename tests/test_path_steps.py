@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings, get_threads, set_threads
+from nesvm_jit import Settings
 from nesvm_jit import clock as clocks
 from nesvm_jit.binary.kernel_matrix import worker_mb
 from nesvm_jit.checkpoint.checkpoint import Checkpoint
@@ -39,6 +39,7 @@ from scipy.sparse import csr_matrix
 from tests.endings import path, train
 
 from . import oracle
+from .compare import refusal
 
 paths = inspect.getmodule(_gammas)
 LABELS = np.array([4.0, 2.0, 9.0])
@@ -48,20 +49,6 @@ def blobs(n=36, k=3, seed=0, p=3):
     rng = np.random.default_rng(seed)
     code = np.arange(n) % k
     return rng.standard_normal((n, p)) + 1.5 * np.eye(k, p)[code], LABELS[code]
-
-
-def refusal(call, *args, kind=InputError, **options):
-    with pytest.raises(kind) as e:
-        call(*args, **options)
-    return str(e.value)
-
-
-@pytest.fixture
-def one_thread():
-    before = get_threads()
-    set_threads(1)
-    yield
-    set_threads(before)
 
 
 @pytest.fixture

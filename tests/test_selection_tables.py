@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings
+from nesvm_jit import Settings
 from nesvm_jit.checkpoint import checkpoint as checkpoints
 from nesvm_jit.checkpoint import fingerprint as fingerprints
 from nesvm_jit.checkpoint.checkpoint import resume_if_same
@@ -28,12 +28,7 @@ from nesvm_jit.selection.scores import (
 from nesvm_jit.selection.search import Column, save
 from scipy.sparse import csr_matrix
 
-
-def refusal(call, *args, kind=InputError):
-    with pytest.raises(kind) as e:
-        call(*args)
-    return str(e.value)
-
+from .compare import refusal
 
 # ---------------------------------------------------------------- grids
 

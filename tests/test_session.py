@@ -10,14 +10,6 @@ from nesvm_jit.machine.session import Session
 from nesvm_jit.settings import Settings
 
 
-@pytest.fixture
-def time(monkeypatch):
-    fake = SimpleNamespace(now=100.0)
-    fake.perf_counter = lambda: fake.now
-    monkeypatch.setattr(clocks, "time", fake)
-    return fake
-
-
 def a_solution(status="converged"):
     X = np.array([[1.0], [2.0], [-1.0], [-2.0]])
     found = train(X, [1, 1, 2, 2], keep_solutions=True).solutions[0].solution

@@ -6,20 +6,16 @@ import sys
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings
+from nesvm_jit import Settings
 from nesvm_jit import settings as table
 from nesvm_jit.binary.costs import costs
 from nesvm_jit.models import MODELS as FORMULAS
 from nesvm_jit.settings import CUT_SHORT, STATUSES, one_of, positive
 
+from .compare import refusal
+
 LARGEST = sys.float_info.max
 ROWS = dataclasses.fields(Settings)
-
-
-def refusal(call, *args, **options):
-    with pytest.raises(InputError) as e:
-        call(*args, **options)
-    return str(e.value)
 
 
 def test_a_fit_that_asks_for_nothing_has_the_documented_defaults():

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, convert, open_matrix, write_libsvm
+from nesvm_jit import convert, open_matrix, write_libsvm
 from nesvm_jit.binary import nystroem as landmarks
 from nesvm_jit.binary.costs import class_costs
 from nesvm_jit.binary.nystroem import landmarks_on_disk, nystroem
@@ -25,14 +25,9 @@ from scipy.sparse import csr_matrix
 from tests.endings import path, train
 
 from . import oracle
+from .compare import refusal
 
 APPROX = {"kernel": "rbf", "gamma": 0.5, "approx": "nystroem"}
-
-
-def refusal(call, *args, kind=InputError, **options):
-    with pytest.raises(kind) as e:
-        call(*args, **options)
-    return str(e.value)
 
 
 def blobs(n=40, labels=(4.0, 2.0, 9.0), p=3, seed=0):

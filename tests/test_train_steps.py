@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, get_threads, set_threads
 from nesvm_jit import clock as clocks
+from nesvm_jit import get_threads, set_threads
 from nesvm_jit.binary.solve import solve_checked
 from nesvm_jit.binary.start import Start
 from nesvm_jit.checkpoint.fingerprint import data_fingerprint
@@ -27,6 +27,7 @@ from scipy.sparse import csr_matrix
 from tests.endings import cross_validate, train
 
 from . import oracle
+from .compare import refusal
 
 trainings = inspect.getmodule(train)
 LABELS = np.array([4.0, 2.0, 9.0])
@@ -36,14 +37,6 @@ def blobs(n=30, k=3, p=3, seed=0):
     rng = np.random.default_rng(seed)
     code = np.arange(n) % k
     return rng.standard_normal((n, p)) + 1.5 * np.eye(k, p)[code], LABELS[code]
-
-
-@pytest.fixture
-def one_thread():
-    before = get_threads()
-    set_threads(1)
-    yield
-    set_threads(before)
 
 
 @pytest.fixture
@@ -61,12 +54,6 @@ def asked(monkeypatch, engines_only):
     for module in (trainings, folds):
         monkeypatch.setattr(module, "solve_checked", noted)
     return calls
-
-
-def refusal(call, *args, **options):
-    with pytest.raises(InputError) as e:
-        call(*args, **options)
-    return str(e.value)
 
 
 # ---------------------------------------------------------------- sub-problems

@@ -10,12 +10,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from nesvm_jit import FormatError, InputError, NesvmError, convert, open_matrix
+from nesvm_jit import FormatError, NesvmError, convert, open_matrix
 from nesvm_jit.files import locks, sealed
 from nesvm_jit.files.libsvm.stream import Place
 from nesvm_jit.files.ondisk import convert as converting
 from nesvm_jit.files.ondisk import workfolder
 from nesvm_jit.files.ondisk.workfolder import Done, WorkFolder, require_replaceable, work_folder
+
+from .compare import refusal
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
 
@@ -50,13 +52,6 @@ def synced(monkeypatch):
     monkeypatch.setattr(os, "fsync", noting)
     monkeypatch.setattr(os, "replace", renaming)
     return seen
-
-
-def refusal(kind, act, *args, **options):
-    """The whole message of the error."""
-    with pytest.raises(kind) as e:
-        act(*args, **options)
-    return str(e.value)
 
 
 def names(folder):
@@ -201,7 +196,7 @@ def test_all_files_are_closed_whatever_the_end(tmp_path, source):
 
     def meanwhile(facts):
         held = open_files()
-        message = refusal(NesvmError, convert, source, tmp_path / "m")
+        message = refusal(convert, source, tmp_path / "m", kind=NesvmError)
         assert message == f"{tmp_path / 'm'}: another conversion into this folder is running"
         assert open_files() == held
 
@@ -371,7 +366,7 @@ def test_only_nothing_an_empty_folder_or_a_matrix_is_replaced(tmp_path):
     (tmp_path / "file").touch()
     (tmp_path / "broken").symlink_to("nowhere")
     for name in ("file", "broken"):
-        message = refusal(NesvmError, require_replaceable, str(tmp_path / name), name)
+        message = refusal(require_replaceable, str(tmp_path / name), name, kind=NesvmError)
         assert message == f"{name}: cannot be written: it exists and is no on-disk matrix"
     matrix(tmp_path / "more", note=b"mine")
     (tmp_path / "headless").mkdir()
@@ -379,7 +374,7 @@ def test_only_nothing_an_empty_folder_or_a_matrix_is_replaced(tmp_path):
     matrix(tmp_path / "junk", **{"header.json": b"junk"})
     matrix(tmp_path / "other", **{"header.json": sealed.seal("other", 1, {})})
     for name in ("more", "headless", "junk", "other"):
-        message = refusal(NesvmError, require_replaceable, str(tmp_path / name), name)
+        message = refusal(require_replaceable, str(tmp_path / name), name, kind=NesvmError)
         holds = "the folder exists and holds something else than a matrix"
         assert message == f"{name}: cannot be written: {holds}"
 
@@ -387,7 +382,7 @@ def test_only_nothing_an_empty_folder_or_a_matrix_is_replaced(tmp_path):
 def test_what_cannot_be_replaced_is_told_before_anything_is_read(tmp_path, source):
     (tmp_path / "file").touch()
     seen = []
-    message = refusal(NesvmError, convert, source, tmp_path / "file", progress=seen.append)
+    message = refusal(convert, source, tmp_path / "file", progress=seen.append, kind=NesvmError)
     assert message.endswith("file: cannot be written: it exists and is no on-disk matrix")
     assert seen == []
     assert names(tmp_path) == ["file", "text"]
@@ -400,7 +395,7 @@ def test_what_came_into_the_folder_meanwhile_is_not_lost(tmp_path, source):
     def note(facts):
         (tmp_path / "m/note").write_bytes(b"mine")
 
-    message = refusal(NesvmError, convert, source, tmp_path / "m", 9, progress=note)
+    message = refusal(convert, source, tmp_path / "m", 9, progress=note, kind=NesvmError)
     holds = "the folder exists and holds something else than a matrix"
     assert message == f"{tmp_path / 'm'}: cannot be written: {holds}"
     assert (tmp_path / "m/note").read_bytes() == b"mine"
@@ -425,11 +420,11 @@ def test_errors_of_the_disk_name_the_folder_and_say_whether_to_go_on(
     monkeypatch.setattr(workfolder, "_write", failing)
     for written, hint in ((0, ""), (2, ""), (6, again)):
         left[:] = range(written)
-        message = refusal(NesvmError, convert, source, tmp_path / "m", block_bytes=60)
+        message = refusal(convert, source, tmp_path / "m", block_bytes=60, kind=NesvmError)
         assert message == f"{tmp_path / 'm'}: cannot be written: {why}{hint}"
         assert workfolder.unfinished(tmp_path / "m") is bool(hint)
     left[:] = range(6)
-    message = refusal(NesvmError, convert, io.BytesIO(TEXT), tmp_path / "n", block_bytes=60)
+    message = refusal(convert, io.BytesIO(TEXT), tmp_path / "n", block_bytes=60, kind=NesvmError)
     assert message == f"{tmp_path / 'n'}: cannot be written: {why}"
     assert not (tmp_path / ".n.part").exists()
 
@@ -485,10 +480,10 @@ def test_sources_are_one_or_a_list_of_names():
     for one in ("a", b"a", file, "-"):
         assert converting._sources(one) == converting._sources([one]) == [one]
     assert converting._sources(("a", "b")) == ["a", "b"]
-    assert refusal(InputError, converting._sources, []) == "at least one text file is required"
+    assert refusal(converting._sources, []) == "at least one text file is required"
     only = "standard input or an open file must be the only one to convert"
     for several in (["a", "-"], ["-", "a"], ["a", file], [file, file]):
-        assert refusal(InputError, converting._sources, several) == only
+        assert refusal(converting._sources, several) == only
 
 
 def test_a_file_is_known_by_name_size_and_time(source, tmp_path, monkeypatch):
@@ -500,7 +495,7 @@ def test_a_file_is_known_by_name_size_and_time(source, tmp_path, monkeypatch):
     for unknown in ("-", io.BytesIO(), tmp_path / "pipe", tmp_path):
         assert converting._identity(unknown) is None
     for name, why in (("none", "No such file or directory"), ("a\0b", "embedded null byte")):
-        message = refusal(FormatError, converting._identity, name)
+        message = refusal(converting._identity, name, kind=FormatError)
         shown = name if name.isprintable() else repr(name)
         assert message == f"{shown}: cannot be read: {why}"
 
@@ -518,7 +513,7 @@ def test_the_widest_block_decides_unless_a_width_is_given(tmp_path):
 
 
 def test_the_folder_must_have_a_name_before_any_text_is_looked_at(tmp_path):
-    message = refusal(InputError, convert, tmp_path / "none", None)
+    message = refusal(convert, tmp_path / "none", None)
     assert message == "a file name is required, got None"
 
 
@@ -526,6 +521,6 @@ def test_a_file_that_changed_is_told_with_its_name(tmp_path, source):
     def touch(facts):
         os.utime(source, ns=(1, 1))
 
-    message = refusal(FormatError, convert, source, tmp_path / "m", progress=touch)
+    message = refusal(convert, source, tmp_path / "m", progress=touch, kind=FormatError)
     assert message == f"{source}: the file changed while it was read"
     assert names(tmp_path) == ["text"]

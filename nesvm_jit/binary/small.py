@@ -19,7 +19,7 @@ from ..jit import get_threads
 from ..kernels import small, small_settle
 from ..kernels.small import Ends, Parts
 from ..kernels.small_settle import Verdict
-from ..matrix.matrix import Matrix, shape
+from ..matrix.matrix import Matrix
 from ..settings import HALF_SQUARE, Settings
 from ..solvers.run import COLUMNS, proves, relative_gap
 from .kernel_matrix import budget_bytes
@@ -67,7 +67,7 @@ def suits(X: Matrix, parts: Sequence[Part], settings: Settings) -> bool:
     """Whether sub-problems are small enough, and ask for nothing that only an engine can do. Nobody
     looks at the clock in the call: where time is limited, all of them together must be as small as
     one has to be."""
-    n, p = shape(X)
+    n, p = X.shape
     plain = settings.solver == "auto" and settings.moving_centre is not False
     if not plain or settings.returned != "best" or settings.tol < FINEST or n == 0:
         return False

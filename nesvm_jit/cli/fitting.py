@@ -76,7 +76,7 @@ def read(request: Request, features: int | None, in_memory: list[str]) -> tuple[
     """
     from ..files.text import display_name
     from ..files.training import read_training
-    from ..machine.estimate import MANY, estimate_training
+    from ..machine.estimate import estimate_long_training
     from ..machine.facts import uneven_features
 
     kernel = request.settings["kernel"]
@@ -86,8 +86,8 @@ def read(request: Request, features: int | None, in_memory: list[str]) -> tuple[
     if y is None and in_memory:
         refuse_rows_elsewhere(in_memory[0])
     if not request.silent and y is not None:
-        estimated = estimate_training(X, y, kernel, request.settings["multiclass"])
-        notes = [words.many_problems(estimated)] if estimated.problems >= MANY else []
+        estimated = estimate_long_training(X, y, kernel, request.settings["multiclass"])
+        notes = [words.many_problems(estimated)] if estimated else []
         uneven = uneven_features(X) if kernel != "precomputed" else None
         outputs.print_notes(notes + ([words.scaling_hint(*uneven)] if uneven else []))
     return X, y

@@ -23,7 +23,7 @@ from ..jit import one_blas_thread
 from ..machine.assembled import linear_machine, note_weights
 from ..machine.estimate import estimate, require_memory_for
 from ..machine.machine import Machine
-from ..machine.multiclass import class_order
+from ..machine.multiclass import class_order, n_problems
 from ..machine.session import Session
 from ..models import MODELS
 from ..settings import Settings
@@ -99,7 +99,7 @@ def train(
             return _solve_class(rows, float(classes[k]), costs, settings, slot)
 
         with session.saved(checked, partial(rows.checksums, costs)):
-            count = 1 if len(classes) == 2 else len(classes)
+            count = n_problems(len(classes), "ovr")
             solutions = session.solve_in_sequence(checked, count, solve_one)
         machine = linear_machine(checked, classes, rows.data.size.cols, solutions)
         note_weights(machine, class_weight, *_sizes(rows))

@@ -6,6 +6,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..jit import ALWAYS_THERE, get_threads, memory_bytes
+from .multiclass import n_problems
 
 # Bytes of a sub-problem beside its arrays: its solution, its history and list entries.
 PROBLEM_BYTES = 4000.0
@@ -30,8 +31,7 @@ def estimate(
     """Estimate what training takes. Every sub-problem keeps its margins and its dual point; if it
     is a pair, its row numbers; if it is linear, its weights."""
     k = n_classes
-    pairs = multiclass == "ovo" and k > 2
-    problems = 1 if k == 2 else k * (k - 1) // 2 if pairs else k
+    pairs, problems = multiclass == "ovo" and k > 2, n_problems(k, multiclass)
     # a row is in k - 1 pairs
     row_uses = float(n_rows) * (k - 1) if pairs else float(n_rows) * problems
     per_row = 24.0 if pairs else 16.0
@@ -55,13 +55,17 @@ def require_memory_for(found: Estimate, n_classes: int) -> None:
         )
 
 
-def estimate_training(X: Any, y: np.ndarray, kernel: str, multiclass: str | None) -> Estimate:
-    """Estimate what training on these rows takes; X may be sparse or dense."""
+def estimate_long_training(
+    X: Any, y: np.ndarray, kernel: str, multiclass: str | None
+) -> Estimate | None:
+    """Estimate what training on these rows takes if it has MANY sub-problems, else return None; X
+    may be sparse or dense."""
+    k, way = len(np.unique(y)), multiclass or usual_multiclass(kernel)
+    if n_problems(k, way) < MANY:
+        return None
     n, p = X.shape
     cells = X.size if isinstance(X, np.ndarray) else len(X.data)
-    linear = kernel == "linear"
-    way = multiclass or usual_multiclass(kernel)
-    return estimate(n, p, cells, len(np.unique(y)), way, linear)
+    return estimate(n, p, cells, k, way, kernel == "linear")
 
 
 def usual_multiclass(kernel: str) -> str:

@@ -25,7 +25,7 @@ from ..settings import Settings
 from .assembled import approximate_machine_ovr, linear_machine, note_weights
 from .estimate import estimate, require_memory_for
 from .machine import Machine
-from .multiclass import class_order
+from .multiclass import class_order, n_problems
 from .session import Session
 
 
@@ -102,5 +102,5 @@ def _solve_classes(
         shard = Shard(data, y, c, MODELS[settings.model](), settings.bias)
         return solve_problem(LinearProblem(shard), settings, Start(slot=slot))
 
-    count = 1 if len(classes.labels) == 2 else len(classes.labels)
+    count = n_problems(len(classes.labels), "ovr")
     return session.solve_in_sequence(settings, count, solve_one)
