@@ -13,7 +13,7 @@ from nesvm_jit.settings import Settings
 def a_solution(status="converged"):
     X = np.array([[1.0], [2.0], [-1.0], [-2.0]])
     found = train(X, [1, 1, 2, 2], keep_solutions=True).solutions[0].solution
-    return type(found)(**{**vars(found), "status": status})
+    return type(found)(**{**vars(found), "status": status, "history": dict(found.history)})
 
 
 class Kept:
