@@ -179,8 +179,11 @@ def _sum_columns(k, n_chunks, K, coefs, out):
 def sums_of_columns(K: np.ndarray, coefs: np.ndarray) -> np.ndarray:
     """K coefs, in float64."""
     n, m = K.shape
+    chunks = chunk_count(n, n * m * coefs.shape[1] // BLAS_PACE)
+    if chunks == 1:
+        return K @ coefs
     out = np.empty((n, coefs.shape[1]))
-    _sum_columns(chunk_count(n, n * m * coefs.shape[1] // BLAS_PACE), K, coefs, out)
+    _sum_columns(chunks, K, coefs, out)
     return out
 
 
