@@ -2,16 +2,22 @@
 
 Every case follows from the seed and its number: scales from 1e-12 to 1e12, duplicates, columns
 that are nearly constant, near-singular kernels, single precision, weights of zero, all models,
-engines and kernels, with and without a bias. A false bound is printed with what draws it again.
+engines and kernels, with and without a bias, dense, compressed and on disk, from zero and from
+starts, runs that are cut short. What `certify` says of the weights that are found is judged, too.
+A false bound is printed with what draws it again.
 """
 
 import sys
+import tempfile
 import time
 import warnings
+from fractions import Fraction
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from nesvm_jit import NesvmError, solve
+from nesvm_jit import NesvmError, certify, convert, open_matrix, solve, train
+from scipy.sparse import csr_matrix
 
 from . import exact
 
@@ -20,6 +26,7 @@ KERNELS = ("linear", "linear", "rbf", "poly", "precomputed")
 ENGINES = ("auto", "newton", "coordinate", "nesvm", "homotopy")
 TOLS = (1e-2, 1e-3, 1e-3, 1e-6, 1e-9, 1e-12)
 MOST_ROUNDS = 60
+HELD, SHARES = ("dense", "compressed", "on disk"), (0.65, 0.3, 0.05)
 
 
 class Case(NamedTuple):
@@ -27,6 +34,9 @@ class Case(NamedTuple):
     y: np.ndarray
     weight: np.ndarray
     options: dict
+    held: str  # one of HELD
+    starts: dict
+    again: bool  # whether what is found is certified once more
 
 
 def draw(seed, number):
@@ -85,7 +95,21 @@ def draw(seed, number):
         X = precomputed(X)
     elif rng.random() < 0.3:
         X = X.astype(np.float32)
-    return Case(X, y, weight, options)
+    if rng.random() < 0.15:
+        options["max_iter"] = int(rng.integers(1, 4))
+    held, starts = "dense" if kernel == "precomputed" else str(rng.choice(HELD, p=SHARES)), {}
+    if kernel == "linear":
+        if held != "on disk" and rng.random() < 0.2:
+            size = 10.0 ** rng.uniform(-3, 3)
+            starts = {
+                "w0": size * rng.standard_normal(p),
+                "b0": size * float(rng.standard_normal()),
+            }
+        if held != "on disk" and rng.random() < 0.2:
+            starts["alpha0"] = options["C"] * weight * rng.uniform(-0.5, 1.5, n)
+    elif held == "on disk":
+        held = "dense"
+    return Case(X, y, weight, options, held, starts, bool(rng.random() < 0.2))
 
 
 def precomputed(X):
@@ -102,20 +126,67 @@ class Verdict(NamedTuple):
     certified: bool
 
 
+def solved(case):
+    """The solution of a case, from where its rows are held."""
+    if case.held == "on disk":
+        return solved_on_disk(case)
+    X = csr_matrix(case.X) if case.held == "compressed" else case.X
+    return solve(X, case.y, sample_weight=case.weight, **case.starts, **case.options)
+
+
+def solved_on_disk(case):
+    """The same by `train`, of rows that are read from disk."""
+    with tempfile.TemporaryDirectory() as folder:
+        text = Path(folder) / "rows"
+        cells = [" ".join(f"{j + 1}:{float(v)!r}" for j, v in enumerate(row)) for row in case.X]
+        lines = [f"{y:g} {row}\n" for y, row in zip(case.y, cells, strict=True)]
+        text.write_text("".join(lines))
+        convert(text, Path(folder) / "matrix", case.X.shape[1], case.X.dtype.type)
+        X = open_matrix(Path(folder) / "matrix")
+        how = {"classes": [1.0, -1.0], "keep_solutions": True}
+        found = train(X, sample_weight=case.weight, **how, **case.options)
+        return found.solutions[0].solution
+
+
+def certified_again(case, problem, s):
+    """What of the certificate for the weights that were found is false, in words."""
+    options, found = case.options, []
+    for polish, in_rationals in ((0.0, False), (0.01, False), (0.01, True)):
+        proof = certify(
+            (s.w, s.b),
+            case.X,
+            case.y,
+            options["C"],
+            sample_weight=case.weight,
+            bias=options["bias"],
+            polish=polish,
+            exact=in_rationals,
+        )
+        P = exact.objective(problem, s.w, s.b)
+        if np.isfinite(proof.objective) and Fraction(proof.objective) < P:
+            found.append(f"certify: P is {float(P)!r}, said to be at most {proof.objective!r}")
+        if not proof.dual_objective >= 0.0 or Fraction(proof.dual_objective) > P:
+            found.append(f"certify: D is said to be at least {proof.dual_objective!r}, P is {P!r}")
+    return found
+
+
 def judged(case):
     """The verdict on a case; None where it is refused as input."""
-    options = dict(case.options)
+    options = case.options
     c = options["C"] * case.weight
+    model, kernel, bias = (options[k] for k in ("model", "kernel", "bias"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            s = solve(case.X, case.y, sample_weight=case.weight, **options)
+            s = solved(case)
     except NesvmError:
         return None
-    model, kernel, bias = (options[k] for k in ("model", "kernel", "bias"))
     if kernel == "linear":
         problem = exact.linear(model, case.X, case.y, c, bias)
-        return Verdict(exact.judge(problem, s), s.certified)
+        faults = exact.judge(problem, s)
+        if case.again and model == "csvm":
+            faults += certified_again(case, problem, s)
+        return Verdict(faults, s.certified)
     how = (options.get("gamma"), options.get("coef0", 0.0), options.get("degree", 3))
     K, off = exact.kernel_matrix(case.X, kernel, *how)
     problem = exact.with_kernel(model, K, off, case.y, c, bias)
@@ -134,7 +205,8 @@ def fuzz(cases, seed, first=0):
         if verdict is not None and verdict.faults:
             false += 1
             words = "; ".join(verdict.faults)
-            print(f"case {k} of seed {seed}: {words}\n    {case.options}", flush=True)
+            said = f"{case.options} {case.held}"
+            print(f"case {k} of seed {seed}: {words}\n    {said}", flush=True)
         if (k + 1) % 1000 == 0:
             print(f"{k + 1} cases, {time.perf_counter() - began:.0f} s", file=sys.stderr)
     return refused, false, certified

@@ -856,6 +856,16 @@ def test_weights_far_from_the_optimum_lead_to_its_dual_point(cost, bias):
         assert found.passes < 400
 
 
+def test_an_equation_that_rounding_makes_singular_is_no_error(monkeypatch):
+    def singular(H, slope):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    rows, y = half_space()
+    monkeypatch.setattr(np.linalg, "solve", singular)
+    found = certify((np.ones(rows.shape[1]), 0.0), rows, y, polish=0.01)
+    assert 0.0 < found.dual_objective <= found.objective
+
+
 @pytest.mark.parametrize("size", [0.0, 1e-3, 1e9])
 def test_a_polished_dual_point_is_not_worse_than_that_of_the_margins(monkeypatch, size):
     """It was as far as the time allowed, far below zero where that was short."""

@@ -97,7 +97,10 @@ class Proximal:
             H[:p, p] = H[p, :p] = border
             H[p, p] = corner + RIDGE * max(corner, float(H.diagonal()[:p].max(initial=1.0)))
             with one_blas_thread():
-                return -np.linalg.solve(H, at.slope)
+                try:
+                    return -np.linalg.solve(H, at.slope)
+                except np.linalg.LinAlgError:  # singular by rounding: as far as its diagonal says
+                    return -at.slope / H.diagonal()
 
         def times(V: np.ndarray) -> np.ndarray:
             v, last = V[0, :-1], V[0, -1]
