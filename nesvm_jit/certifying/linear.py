@@ -1,11 +1,13 @@
 """Bounds of a linear machine: weights and b, and perhaps the coefficients of its rows."""
 
 import time
+from functools import partial
 
 import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_matrix, hstack
 
+from ..clock import apart
 from ..kernels.loss import HINGE
 from ..matrix.checks import as_matrix
 from ..matrix.matrix import Csr, Matrix
@@ -99,7 +101,8 @@ def _by_linear_program(X: Matrix, posed: Posed, f: np.ndarray, seconds: float) -
         left = deadline - time.perf_counter()
         if left <= 0.0 or not inside.any():
             continue
-        found = linprog(
+        program = partial(
+            linprog,
             -np.ones(int(inside.sum())),
             A_ub=csr_matrix(np.vstack([columns.toarray(), -columns.toarray()])),
             b_ub=np.concatenate([1.0 - before, 1.0 + before]),
@@ -109,6 +112,7 @@ def _by_linear_program(X: Matrix, posed: Posed, f: np.ndarray, seconds: float) -
             method="highs",
             options={"time_limit": left},
         )
+        found = apart(program)
         if found.x is not None:
             alpha = np.abs(fixed)
             alpha[inside] = found.x
