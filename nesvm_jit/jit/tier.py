@@ -29,7 +29,7 @@ KEPT = ("checkpoint", "state")
 CELL = 2.5e-7  # of a number that is read by an interpreted loop
 CALL = 1e-5  # of any call
 IMPORT = 0.5  # of importing numba
-LOAD = 0.05  # of loading a loop that is kept in the cache
+LOAD = 0.02  # of loading a loop that is kept in the cache
 COMPILE = 0.6  # of compiling a loop that is not, unless the loop says another number
 
 Arguments = ParamSpec("Arguments")

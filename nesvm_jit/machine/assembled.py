@@ -123,9 +123,14 @@ def _packed(X: Matrix) -> "csr_matrix":
         return out
     from scipy.sparse import csr_matrix
 
+    n, p = X.shape
     filled = X != 0.0
-    starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
-    out = csr_matrix((X[filled].astype(np.float64), np.nonzero(filled)[1], starts), X.shape)
+    if filled.all():
+        arrays = np.array(X, np.float64).ravel(), np.tile(np.arange(p), n), p * np.arange(n + 1)
+    else:
+        starts = np.append(0, np.cumsum(np.count_nonzero(filled, axis=1)))
+        arrays = X[filled].astype(np.float64), np.nonzero(filled)[1], starts
+    out = csr_matrix(arrays, (n, p))
     out.has_canonical_format = True  # else SciPy would check every entry
     return out
 

@@ -116,11 +116,11 @@ def train(
         elif warm is None and checked.solver == "auto":
             ready = fit_small(job, c, session)
         share, has_kernel = checked.cache_mb, posed.settings.kernel != "linear"
-        if has_kernel:
-            unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
-            if (unfinished or probability) and _shares_matrix(job, probability):
-                posed = session.within(MATRIX_SHARE, job.share_matrix) or job
-        if has_kernel or share is not None:
+        unfinished = ready is None or not all(isinstance(r, Solution) for r in ready)
+        solves = unfinished or probability  # else memory is not looked at
+        if has_kernel and solves and _shares_matrix(job, probability):
+            posed = session.within(MATRIX_SHARE, job.share_matrix) or job
+        if solves and (has_kernel or share is not None):
             share = budget_bytes(share) / 2.0**20 / min(get_threads(), len(job.problems))
         starts = warm_starts(warm, job)
         training = Training(posed, c, starts, session, bool(probability), share, ready)
