@@ -704,6 +704,17 @@ def test_sums_of_a_kernel_have_a_limit(model):
     assert np.isfinite(solve(X, [1.0, -1, 1, 1], kernel="precomputed", C=1e130).objective)
 
 
+def test_a_preconditioner_that_rounding_makes_indefinite_is_no_error(monkeypatch):
+    """K of rows of very different sizes had ended in a traceback of scipy's."""
+
+    def indefinite(matrix):
+        raise np.linalg.LinAlgError("not positive definite")
+
+    monkeypatch.setattr("scipy.linalg.cho_factor", indefinite)
+    solution = solve(np.eye(3) * 2, [1.0, -1, 1], "lssvm", kernel="precomputed", solver="newton")
+    assert 0.0 <= solution.dual_objective <= solution.objective
+
+
 def test_the_values_of_a_polynomial_kernel_have_a_limit():
     X = as_matrix([[1.0, 0.0], [0.0, -1.0]])
     assert spec_of(X, Settings(kernel="poly", gamma=1e100, degree=1)).gamma == 1e100

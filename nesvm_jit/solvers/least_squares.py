@@ -193,9 +193,12 @@ def _preconditioner(problem: KernelProblem, rank: int) -> Callable[[np.ndarray],
         k += 1
     L = L[:k]
     inverse = np.divide(1.0, ridge, out=np.zeros(n), where=ridge > 0.0)
-    from scipy.linalg import cho_factor, cho_solve
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-    small = cho_factor(np.eye(k) + (L * inverse) @ L.T) if k else None
+    try:
+        small = cho_factor(np.eye(k) + (L * inverse) @ L.T) if k else None
+    except LinAlgError:  # rounding has left nothing of the 1s
+        small = None
 
     def solve(R: np.ndarray) -> np.ndarray:
         scaled = R * inverse
