@@ -148,8 +148,8 @@ def test_a_small_machine_is_trained_in_few_calls():
     two = y < 2
     once = calls_of_ours(lambda: nesvm_jit.train(X[two], y[two]))
     thrice = calls_of_ours(lambda: nesvm_jit.train(X, y))
-    assert once <= 285
-    assert thrice - once <= 2 * 112  # most of them settle what the compiled call has found
+    assert once <= 155
+    assert thrice - once <= 2 * 26
 
 
 def test_an_estimator_adds_few_calls_to_those_of_training(monkeypatch, engines_only):
