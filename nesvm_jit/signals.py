@@ -98,6 +98,30 @@ def deferred() -> Iterator[None]:
             raise KeyboardInterrupt
 
 
+@contextlib.contextmanager
+def remembered() -> Iterator[None]:
+    """Let `asked_to_end` know of a Ctrl-C inside that Python itself handles: an exception that is
+    raised where Python calls back (weak references, finalisers) is lost. Inside of `watched`, and
+    in other threads than the main one, this does nothing."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    signal.signal(signal.SIGINT, _remember)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _heard.first = None
+
+
+def _remember(number: int, frame: FrameType | None) -> None:
+    _heard.first = number
+    if not _heard.holding:
+        raise KeyboardInterrupt
+    _heard.held = True
+
+
 def _hold(number: int, frame: FrameType | None) -> None:
     _heard.held = True
 

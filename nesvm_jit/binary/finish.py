@@ -12,6 +12,7 @@ import numpy as np
 from ..clock import Halt, undisturbed, watching
 from ..problems.rounding import growth, up
 from ..settings import CUT_SHORT, PAPERS, Settings
+from ..signals import remembered
 from ..solvers.run import COLUMNS, Run, proves, relative_gap
 from .solution import Solution
 
@@ -23,7 +24,7 @@ def until_interrupted(run: Run, left: Callable[[], float] | None = None) -> Iter
     """Ctrl-C ends what is inside, and so does the end of the time that is left to the run; the run
     keeps what was found."""
     try:
-        with watching(run.remaining if left is None else left):
+        with remembered(), watching(run.remaining if left is None else left):
             yield
     except Halt as halt:
         run.status = halt.status

@@ -101,6 +101,7 @@ class Rounds(Mapping[str, np.ndarray]):
         gap = np.divide(best - dual, best, out=np.zeros(len(best)), where=best > 0.0)
         if self.objective is not None:
             objective[self._data.best_row(objective)] = self.objective
+            np.maximum(objective, self.objective, out=objective)  # as good but for rounding
         columns = (rounds, trace[:, small.MU], trace[:, small.SMOOTHED], objective, dual, gap)
         more = self["seconds"], rounds.astype(float)
         return dict(zip(COLUMNS, (*columns, *more), strict=True))

@@ -82,7 +82,10 @@ class OnRows:
         if narrowed(X)[1] is not None or (settings.bias and centre_columns(X)[1] is not None):
             return None
         rows = dense_rows(X)
-        reach, cost = float(max(rows.max(), -rows.min())), max(part.c.max() for part in parts)
+        reach, cost = (
+            float(max(rows.max(), -rows.min())),
+            max(float(part.c.max()) for part in parts),
+        )
         square = rows.shape[1] * reach * reach
         small = cost * square * len(rows) <= LARGEST and reach <= LARGEST
         return cls(rows, parts, settings) if small else None

@@ -25,7 +25,7 @@ from .kernel import solve_kernel
 from .linear import solve_problem, solve_rows
 from .small import solve_small_problems
 from .small_data import Part
-from .solution import Solution
+from .solution import Solution, with_history
 from .start import Start, Unfinished
 
 
@@ -72,7 +72,7 @@ def solve(
 
     with open_checkpoint(checked, data) as checkpoint:
         slot = None if checkpoint is None else checkpoint.slot(0)
-        found = solve_checked(X, y, c, checked, replace(start, slot=slot))
+        found = with_history(solve_checked(X, y, c, checked, replace(start, slot=slot)))
     warn_uncertified([Outcome(found.status, found.gap)], checked.tol)
     return found
 

@@ -12,7 +12,7 @@ from ..binary.finish import untrained
 from ..binary.kernel_matrix import budget_bytes
 from ..binary.nystroem import Landmarks
 from ..binary.small import SmallFit
-from ..binary.solution import Solution
+from ..binary.solution import Solution, with_history
 from ..binary.solve import solve_checked
 from ..binary.start import Start
 from ..checkpoint.fingerprint import data_fingerprint
@@ -130,7 +130,8 @@ def train(
     sizes = np.array([np.count_nonzero(job.y == k) for k in job.classes])
     note_weights(machine, class_weight, job.classes, sizes)
     machine.duals = [f.solution.alpha / checked.C for f in found] if keep_duals else None
-    machine.solutions = found if keep_solutions else None
+    if keep_solutions:
+        machine.solutions = [replace(f, solution=with_history(f.solution)) for f in found]
     return machine
 
 

@@ -13,6 +13,7 @@ from ..models.base import Model, Smoothing
 from ..problems.certificate import DualPoint
 from ..problems.evaluation import Evaluation
 from ..settings import CUT_SHORT, Settings
+from ..signals import asked_to_end
 
 PROGRESS = 0.99  # share of the least gap so far that a smaller one must be below to count as such
 ROUNDING = 1e-9  # share of P by which estimates of a run may cross: they are not rounded outwards
@@ -291,10 +292,10 @@ class Run:
         return (self.iterations, mu, value, *bounds, seconds, self.problem.passes)
 
     def _limited(self, row: tuple[Any, ...], where: dict[str, Any] | None = None) -> bool:
-        """Whether the callback, told this row, or a limit ends the run."""
+        """Whether the callback, told this row, a signal or a limit ends the run."""
         settings = self.settings
         told = dict(zip(COLUMNS, row, strict=True)) | (where or {})
-        if settings.callback and settings.callback(told):
+        if (settings.callback and settings.callback(told)) or asked_to_end():
             self.status = "interrupted"
         elif self.iterations >= settings.max_iter:
             self.status = "iteration_limit"
