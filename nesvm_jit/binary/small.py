@@ -88,9 +88,18 @@ def suits(X: Matrix, parts: Sequence[Part], settings: Settings) -> bool:
 class Rounds(Mapping[str, np.ndarray]):
     """The rounds of a sub-problem as one array per column, made when they are asked for."""
 
-    def __init__(self, trace: np.ndarray, seconds: float, data: OnRows | OnGram):
-        self.seconds, self._trace, self._data = seconds, trace, data
-        self.objective: float | None = None  # P at the point, once it is settled
+    def __init__(
+        self,
+        trace: np.ndarray,
+        seconds: float,
+        data: OnRows | OnGram,
+        objective: float | None = None,  # P at the point, once it is settled
+    ):
+        self._trace, self._seconds, self._data, self._objective = trace, seconds, data, objective
+
+    def settled(self, objective: float) -> "Rounds":
+        """The same rounds of a run whose P is settled."""
+        return Rounds(self._trace, self._seconds, self._data, objective)
 
     @cached_property
     def _columns(self) -> dict[str, np.ndarray]:
@@ -99,16 +108,16 @@ class Rounds(Mapping[str, np.ndarray]):
         dual = np.maximum.accumulate(trace[:, small.DUAL])  # rounding may lower that of pairs
         best = np.minimum.accumulate(objective)
         gap = np.divide(best - dual, best, out=np.zeros(len(best)), where=best > 0.0)
-        if self.objective is not None:
-            objective[self._data.best_row(objective)] = self.objective
-            np.maximum(objective, self.objective, out=objective)  # as good but for rounding
+        if self._objective is not None:
+            objective[self._data.best_row(objective)] = self._objective
+            np.maximum(objective, self._objective, out=objective)  # as good but for rounding
         columns = (rounds, trace[:, small.MU], trace[:, small.SMOOTHED], objective, dual, gap)
         more = self["seconds"], rounds.astype(float)
         return dict(zip(COLUMNS, (*columns, *more), strict=True))
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name == "seconds":  # which training asks for, and nothing else
-            return np.full(len(self._trace), self.seconds)
+            return np.full(len(self._trace), self._seconds)
         return self._columns[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -182,7 +191,6 @@ class _Fits:
             found = self._settled(k)
             gap = relative_gap(found["objective"], found["dual_objective"])
             if proves(gap, settings.tol):
-                history.objective = found["objective"]
                 return Solution(
                     gap=gap,
                     certified=True,
@@ -191,7 +199,7 @@ class _Fits:
                     solver=self.data.engine(steps),
                     why="the data are so few that one compiled call fits them",
                     model=settings.model,
-                    history=history,
+                    history=history.settled(found["objective"]),
                     **found,
                 )
         if not status and self.late:  # what is certified is kept, also after the time
