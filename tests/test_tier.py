@@ -204,6 +204,23 @@ def test_small_runs_are_compiled_when_there_have_been_many(priced):
     assert log[-2:] == ["interpreted", "done"]
 
 
+def test_seconds_of_earlier_runs_are_held_against_all_loops_that_these_met(priced):
+    log = []
+
+    @tier.interpreted_first
+    def run():
+        trial = tier.trial.get()
+        log.append("compiled" if trial is None else "interpreted")
+        if trial is not None:
+            for kind in range(3):  # three loops, a second each to compile
+                trial.note(loop_of(0.3 / tier.CELL), (np.zeros((1,) * (kind + 1)),))
+
+    for _ in range(4):
+        run()
+    # two seconds are above the price of the first loop, and below that of all three
+    assert log == [*["interpreted"] * 4, "compiled"]
+
+
 @pytest.mark.parametrize("name", ["checkpoint", "state"])
 def test_a_run_that_can_be_resumed_is_compiled(priced, name):
     log = []

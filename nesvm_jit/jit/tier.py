@@ -41,11 +41,12 @@ class TooMuchWork(BaseException):
 
 
 class Kind:
-    """Runs of one kind in this process: seconds that were interpreted so far, and whether the next
-    one is compiled."""
+    """Runs of one kind in this process: seconds that were interpreted so far, the loops that took
+    them, and whether the next run is compiled."""
 
     def __init__(self) -> None:
         self.seconds, self.hot = 0.0, False
+        self.loops: dict[tuple[str, str], Any] = {}  # by name and types of arguments
 
 
 class Trial:
@@ -53,7 +54,8 @@ class Trial:
 
     def __init__(self, kind: Kind):
         self.seconds, self.price = kind.seconds, 0.0 if "numba" in sys.modules else IMPORT
-        self._seen: set[tuple[str, str]] = set()
+        self.loops = dict(kind.loops)
+        self.price += sum(_price(loop, described) for (_, described), loop in self.loops.items())
         self._lock = threading.Lock()  # sub-problems of a machine are solved side by side
 
     def note(self, loop: Any, args: tuple[Any, ...]) -> None:
@@ -61,8 +63,8 @@ class Trial:
         key = loop.name, describe(args)
         seconds = CALL + CELL * loop.work(*args)
         with self._lock:
-            if key not in self._seen:
-                self._seen.add(key)
+            if key not in self.loops:
+                self.loops[key] = loop
                 self.price += _price(loop, key[1])
             self.seconds += seconds
             if self.seconds > self.price:
@@ -90,7 +92,7 @@ def interpreted_first(run: Callable[Arguments, Result]) -> Callable[Arguments, R
             attempt = Trial(kind)
             with _mode(attempt), contextlib.suppress(TooMuchWork):
                 found = run(*args, **given)
-                kind.seconds = attempt.seconds
+                kind.seconds, kind.loops = attempt.seconds, attempt.loops
                 return found
             kind.hot = True
             limit = given.get("time_limit")
