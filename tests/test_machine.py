@@ -174,6 +174,15 @@ def test_gamma_scale_is_that_of_all_rows_in_every_pair():
         np.testing.assert_allclose(a.decision_function(A), b.decision_function(A), atol=1e-6)
 
 
+def test_a_machine_is_shown_as_what_it_is_and_how_good():
+    X, y = corners(3)[:2]
+    m = fit(X, y, "rbf")
+    what = "csvm, rbf kernel, 3 classes, 4 features"
+    assert repr(m) == f"<Machine: {what}, gap {m.gap:.2e}>"
+    m.record.extra.clear()  # as if another program had trained it
+    assert repr(m) == f"<Machine: {what}, no certificate>"
+
+
 def test_a_machine_without_support_vectors_scores_its_bias(tmp_path):
     X, y = corners(2)[0], np.tile([0.5, -3.0], 30)
     m = fit(X, y, "rbf", model="lpsvm", C=1e-6)

@@ -37,6 +37,12 @@ class Machine:
         """Return the state without the scorer, which is made again when it is needed."""
         return {**vars(self), "_scorer": None}
 
+    def __repr__(self) -> str:
+        record = self.record
+        gap = f"gap {self.gap:.2e}" if self.problems else "no certificate"
+        sizes = f"{len(self.classes)} classes, {self.n_features} features"
+        return f"<Machine: {record.model}, {record.kernel} kernel, {sizes}, {gap}>"
+
     @property
     def classes(self) -> np.ndarray:
         return self.record.classes
