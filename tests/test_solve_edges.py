@@ -1,13 +1,14 @@
 """`solve` at its edges: what is refused and in which words, where starts lead, what settings mean,
 and every field of a solution; the kernel form with its matrices, precisions and budgets."""
 
+import copy
 import re
 from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
 import pytest
-from nesvm_jit import InputError, Settings
+from nesvm_jit import InputError, Settings, cross_validate, path
 from nesvm_jit.binary import finish_kernel, finish_linear, kernel_matrix, linear
 from nesvm_jit.binary import kernel as kernel_form
 from nesvm_jit.binary.finish import Ending
@@ -214,6 +215,15 @@ def test_the_sparsest_point_that_is_good_enough(objectives, chosen, asked):
     assert problem.asked == asked
 
 
+def test_results_that_hold_arrays_are_compared_without_an_error():
+    X, y = draw()
+    for found in solve(X, y), cross_validate(X, y), path(X, y, [1.0]):
+        other = copy.deepcopy(found)
+        assert found in [other, found]
+        assert found not in [other]
+        assert hash(found) != hash(other)
+
+
 def test_a_solution_says_what_it_cannot_decide():
     X, y = draw()
     s = solve(X, y)
@@ -281,7 +291,10 @@ def test_refusals_in_whole_sentences():
         ({"X": X[:0], "y": []}, "X must have at least one row of each class"),
         ({"y": np.ones(40)}, r"y must hold both classes, -1 and \+1"),
         ({"y": -np.ones(40)}, r"y must hold both classes, -1 and \+1"),
-        ({"y": np.r_[y[:-1], 2.0]}, r"y must hold -1 and \+1 only"),
+        (
+            {"y": np.r_[y[:-1], 2.0]},
+            r"^y must hold -1 and \+1 only; `train` takes labels of any value$",
+        ),
         ({"class_weight": {-1: 0.0}}, "each class must have a positive, finite weight"),
         ({"class_weight": {1: 0.0}}, "each class must have a positive, finite weight"),
         ({"kernel": "rbf", "approx": "nystroem"},

@@ -11,7 +11,7 @@ from ..kernels import margins
 from ..matrix.checks import as_matrix
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # arrays have no truth value: a solution equals itself alone
 class Solution:
     """A solved problem and its certificate: dual_objective ≤ optimum ≤ objective."""
 

@@ -116,7 +116,7 @@ def solve_checked(
 def _labels(y: Any, n: int) -> np.ndarray:
     y = as_vector("y", y, n)
     if not (np.abs(y) == 1.0).all():
-        raise InputError("y must hold -1 and +1 only")
+        raise InputError("y must hold -1 and +1 only; `train` takes labels of any value")
     if n == 0 or (y == y[0]).all():
         raise InputError("y must hold both classes, -1 and +1")
     return y

@@ -21,7 +21,7 @@ from .validation import Fold, Split, Validation, group_folds, make_split
 from .warm import check_warm, warm_starts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CrossValidation:
     """Predicted labels in the order of the rows, and the accuracy and largest gap of each fold."""
 

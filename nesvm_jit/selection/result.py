@@ -45,7 +45,7 @@ class Choice:
         return {"C": self.C, "gamma": self.gamma, "mean": self.mean, "std_error": self.std_error}
 
 
-@dataclass
+@dataclass(eq=False)
 class PathResult:
     """All fits of a path, by γ, cost and fold.
 
