@@ -152,9 +152,14 @@ class Reader:
             if isinstance(call.func, ast.Attribute) and name_of(call) in SKIPPING:
                 if name_of(call.func.value) in ("pytest", "sys"):
                     return Ways(ends_test=True)
-            elif self.checks(call):
+            elif self.checks(call) and not self.is_only_made(call):
                 return ASSERTED
         return GOES_ON
+
+    def is_only_made(self, call: ast.Call) -> bool:
+        """pytest.raises(Error) without anything to call, and without `with`."""
+        calls = len(call.args) > 1 or any(k.arg == "func" for k in call.keywords)
+        return name_of(call) in ("raises", "warns") and not calls
 
     def checks(self, call: ast.Call) -> bool:
         """Whether the call asserts something that could be wrong."""
@@ -179,8 +184,12 @@ class Reader:
         """Whether an assertion cannot fail."""
         if isinstance(test, ast.Constant):
             return bool(test.value)
-        if isinstance(test, ast.Tuple):
-            return bool(test.elts)
+        if isinstance(test, ast.GeneratorExp | ast.Lambda):
+            return True  # all(…) and a call are forgotten
+        if isinstance(test, ast.Tuple | ast.List | ast.Set | ast.Dict):
+            return self.least(test) > 0
+        if isinstance(test, ast.JoinedStr):
+            return any(isinstance(part, ast.Constant) and part.value for part in test.values)
         if isinstance(test, ast.BoolOp):
             some = any if isinstance(test.op, ast.Or) else all
             return some(self.is_true(value) for value in test.values)
@@ -190,7 +199,9 @@ class Reader:
             sides = [test.left, *test.comparators]
             if all(isinstance(side, ast.Constant) for side in sides):
                 return True
-            pairs = zip(sides, test.ops, sides[1:], strict=False)
+            pairs = [*zip(sides, test.ops, sides[1:], strict=False)]
+            if len(pairs) == 1 and _is_any_length(*pairs[0]):
+                return True
             return all(isinstance(op, SAME) and self.alike(a, b) for a, op, b in pairs)
         if isinstance(test, ast.Call) and name_of(test) == "all" and test.args:
             (over,) = test.args
@@ -281,6 +292,15 @@ class Reader:
             return len(range(*(ast.literal_eval(a) for a in args)))
         except (ValueError, TypeError):
             return 0
+
+
+def _is_any_length(a: ast.expr, op: ast.cmpop, b: ast.expr) -> bool:
+    """len(…) >= 0, or 0 <= len(…)"""
+    if isinstance(op, ast.LtE):
+        a, b = b, a
+    elif not isinstance(op, ast.GtE):
+        return False
+    return isinstance(a, ast.Call) and name_of(a) == "len" and getattr(b, "value", None) == 0
 
 
 def _any(ways: Iterable[Ways]) -> Ways:
