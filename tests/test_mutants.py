@@ -229,9 +229,16 @@ def test_exactly_the_text_of_a_fault_is_changed(project, tmp_path):
     assert (tmp_path / "nesvm_jit/part/code.py").read_text() == source
 
 
-@pytest.mark.parametrize("edited", ["# a line more\nx = 2\n", "x = 3\n", ""])
-def test_no_fault_is_put_into_a_file_that_was_edited_meanwhile(project, edited):
-    (found,) = project("x = 2\n")
+@pytest.mark.parametrize(
+    ("text", "edited"),
+    [
+        *(("x = 2\n", edited) for edited in ("# a line more\nx = 2\n", "x = 3\n", "")),
+        ("# why\nx = 2\n", "# why so\nx = 2\n"),  # would be put into another place
+        ("x = 2\n", "x = 2\nraise ValueError\n"),  # is what tests would notice
+    ],
+)
+def test_no_fault_is_put_into_a_file_that_was_edited_meanwhile(project, text, edited):
+    (found,) = project(text)
     with pytest.raises(MutantsError, match=r"^nesvm_jit/part/code.py was changed while its faults"):
         changed(found, edited.encode())
 
@@ -360,6 +367,63 @@ def test_an_entry_has_all_its_fields_and_no_others(tmp_path, old, new, got):
     refusal = f"^known.toml: an entry needs {needed}, got {got}$"
     with pytest.raises(MutantsError, match=refusal):
         known(tmp_path, text.replace(old, new), [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "refusal"),
+    [
+        ("why = 'so'", "why = 3", "why must be of type str, got 3"),
+        ("before = 'a'", "before = ['a']", "before must be of type str, got ['a']"),
+        ("function = 'f'", "function = 1", "function must be of type str, got 1"),
+        ("kind =", "occurrence = 'x'\nkind =", "occurrence must be of type int, got 'x'"),
+        ("kind =", "file = 3\nkind =", "file must be of type str, got 3"),
+        ("[[fault]]", "[[faults]]", "an entry starts with [[fault]], got faults"),
+        ("[[fault]]\n", "rubbish\n[[fault]]\n", "Expected"),
+        ("'so'", "'\udcff'", "'utf-8' codec can't decode byte 0xff"),
+    ],
+)
+def test_a_broken_file_is_refused_in_one_line_and_stays(tmp_path, old, new, refusal):
+    text = entry(fault(), [], "time", "so")
+    assert old in text
+    path, moved = tmp_path / "known.toml", tmp_path / "pruned.toml"
+    path.write_text(text.replace(old, new), encoding="utf-8", errors="surrogateescape")
+    kept = path.read_bytes()
+    for call in (lambda: Known([], path), lambda: prune([], moved, path)):
+        with pytest.raises(MutantsError, match=rf"^known.toml: {re.escape(refusal)}[^\n]*$"):
+            call()
+    assert path.read_bytes() == kept
+    assert not moved.exists()
+
+
+def test_no_entry_is_lost_when_it_cannot_be_moved(tmp_path):
+    path = tmp_path / "known.toml"
+    path.write_text(entry(fault(), [], "time", "so"))
+    kept = path.read_text()
+    (tmp_path / "pruned.toml").mkdir()
+    with pytest.raises(IsADirectoryError):
+        prune([], tmp_path / "pruned.toml", path)
+    assert path.read_text() == kept
+
+
+def test_pruning_without_dead_entries_writes_nothing(tmp_path):
+    path, moved = tmp_path / "known.toml", tmp_path / "build/pruned.toml"
+    path.write_text(entry(fault(), [], "time", "so"))
+    before = path.stat()
+    assert prune([fault()], moved, path) == []
+    after = path.stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    assert not moved.parent.exists()
+
+
+def test_a_file_that_cannot_be_written_stays_as_it_was(tmp_path):
+    path = tmp_path / "page.md"
+    path.write_text("old")
+    with pytest.raises(UnicodeEncodeError):
+        trees.write_whole(path, "new \udcff")
+    assert [p.name for p in tmp_path.iterdir()] == ["page.md"]
+    assert path.read_text() == "old"
+    trees.write_whole(path, "new")
+    assert path.read_text() == "new"
 
 
 def test_nothing_is_known_without_a_file(tmp_path):
@@ -1025,6 +1089,11 @@ def test_an_error_fails_the_run(fake_worker, faults, monkeypatch, tmp_path, caps
         ("--again x.json --only part/", "--again has no use for --only"),
         ("--prune --stale", "--prune has no use for --stale"),
         ("--document 1 --budget 3", "--document has no use for --budget"),
+        ("--prune --workers 1", "--prune has no use for --workers"),
+        ("--tests tests/test_mutants.py --stale", "--tests has no use for --stale"),
+        ("--tests tests/test_mutants.py --budget 3", "--tests has no use for --budget"),
+        ("--tests README.md", "--tests: paths start with tests/, got 'README.md'"),
+        (f"--tests {__file__}", "--tests: paths start with tests/, got '/"),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_one_line(
@@ -1105,6 +1174,43 @@ def test_only_a_whole_sample_has_the_name_of_one(tmp_path, monkeypatch, change, 
         assert document.write([3]) == document.PAGE
         assert "Commit abc: " in document.PAGE.read_text()
         assert "5 faults that change nothing, 7 that cost time" in document.PAGE.read_text()
+
+
+@pytest.mark.parametrize(
+    ("part", "change"),
+    [
+        ("request", {"count": "x"}),
+        ("request", {"tests": None}),
+        ("request", {"known": 3}),
+        ("request", {"known": {}}),
+        ("request", {"more": 1}),
+        ("verdicts", 3),
+        ("verdicts", [1]),
+        ("verdicts", [{}]),
+    ],
+)
+def test_a_stored_run_that_lacks_something_is_none(tmp_path, part, change):
+    path = store(tmp_path, WHOLE, verdicts("noticed", "survived"))
+    kept = json.loads(path.read_text())
+    kept[part] = {**kept[part], **change} if isinstance(change, dict) else change
+    path.write_text(json.dumps(kept))
+    with pytest.raises(MutantsError, match=r"/seed-3.json: not a stored run$"):
+        load(path)
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_one_line(
+    fake_worker, faults, monkeypatch, tmp_path, capsys
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(runner, "BUILD", tmp_path / "file" / "mutants")
+    assert asked(monkeypatch, *TESTS) == 1
+    place = tmp_path / "file" / "mutants"
+    assert capsys.readouterr().err == f"mutants: {place}: Not a directory\n"
+
+
+def test_what_a_process_says_of_its_error_is_one_line():
+    said = server_module.said_of(ValueError("first\nsecond"))
+    assert said == "ValueError: first"
 
 
 def test_a_sample_with_errors_is_not_whole(tmp_path):

@@ -6,8 +6,8 @@ python -m tests.mutants --at nesvm_jit/FILE.py:LINE  every fault of one line
 python -m tests.mutants --again build/mutants/seed-1.json --tests tests/test_solve.py
                                                      its survivors, against the tests of some files
 python -m tests.mutants --document 1 2               the scores of two seeds in docs/mutants.md
-python -m tests.mutants --prune                      remove the entries of known.toml that name
-                                                     no fault of the package as it is
+python -m tests.mutants --prune                      move the entries of known.toml that name no
+                                                     fault any more to build/mutants/pruned.toml
 """
 
 import argparse
@@ -25,7 +25,7 @@ from .known import Known, entry, prune, wrong_entries
 from .report import page
 from .run import Plan, run
 from .store import BUDGET, SAMPLE, Request, store, survivors
-from .trees import BUILD, ROOT, clear_dead_trees, git
+from .trees import BUILD, ROOT, clear_dead_trees, git, write_whole
 
 
 def draw(faults: list[Fault], seed: int, count: int) -> list[Fault]:
@@ -120,7 +120,7 @@ def judge(args: argparse.Namespace, faults: list[Fault]) -> int:
     )
     stored = store(BUILD, request, verdicts)
     left = [entry(v.fault, faults) for v in verdicts if v.outcome == "survived"]
-    stored.with_suffix(".toml").write_text("\n".join(left))
+    write_whole(stored.with_suffix(".toml"), "\n".join(left))
     if len(verdicts) < len(chosen):
         print(f"mutants: interrupted, {len(verdicts)} of {len(chosen)} judged: {stored}")
         return 128 + signal.SIGINT
@@ -138,7 +138,9 @@ class Parser(argparse.ArgumentParser):
 
 # What each of these asks for is all that is done: no sample is drawn beside it.
 WHAT = {"--at": ("only", "count"), "--again": ("only", "count")}
-WHAT |= dict.fromkeys(("--document", "--prune"), ("only", "count", "tests", "budget", "stale"))
+NO_TESTS = ("only", "count", "tests", "budget", "workers", "stale")  # which run no tests
+WHAT |= dict.fromkeys(("--document", "--prune"), NO_TESTS)
+REACH = ("budget", "stale")  # of tests that reach a fault, which --tests takes the place of
 
 
 def parse(words: list[str] | None = None) -> argparse.Namespace:
@@ -153,18 +155,21 @@ def parse(words: list[str] | None = None) -> argparse.Namespace:
     add("--again", metavar="FILE", type=Path, help="judge the survivors of an earlier run")
     add("--tests", metavar="FILE", nargs="+", default=[], help="judge by the tests of these files")
     add("--budget", metavar="S", type=float, help=f"seconds of tests for a fault, {BUDGET:g}")
-    add("--workers", metavar="N", type=int, default=2, help="faults judged at a time, 2")
+    add("--workers", metavar="N", type=int, help="faults judged at a time, 2")
     add("--stale", action="store_true", help="use the reach measured last, whatever has changed")
     add("--document", metavar="SEED", nargs="+", type=int, help="write the scores of stored runs")
-    add("--prune", action="store_true", help="remove dead entries of known.toml")
+    add("--prune", action="store_true", help="move dead entries out of known.toml")
     args = parser.parse_args(words)
     refuse_contradictions(args)
     args.count = SAMPLE if args.count is None else args.count
     args.budget = BUDGET if args.budget is None else args.budget
+    args.workers = 2 if args.workers is None else args.workers
     for name in ("count", "workers", "budget"):
         if not getattr(args, name) > 0:
             raise MutantsError(f"--{name} must be positive, got {getattr(args, name)}")
     for file in args.tests:
+        if Path(file).parts[:1] != ("tests",):  # of the project: another file has no copy in a tree
+            raise MutantsError(f"--tests: paths start with tests/, got {file!r}")
         if not (ROOT / file.split("::")[0]).is_file():
             raise MutantsError(f"--tests: no file {file}")
     return args
@@ -175,8 +180,9 @@ def refuse_contradictions(args: argparse.Namespace) -> None:
     asked = [name for name in WHAT if getattr(args, name[2:]) not in (None, False)]
     if len(asked) > 1:
         raise MutantsError(f"{asked[0]} and {asked[1]} cannot be had at once")
-    for name in asked:
-        for other in WHAT[name]:
+    useless = {name: WHAT[name] for name in asked} | ({"--tests": REACH} if args.tests else {})
+    for name, others in useless.items():
+        for other in others:
             if getattr(args, other) not in (None, False, []):
                 raise MutantsError(f"{name} has no use for --{other}")
 
@@ -194,6 +200,10 @@ def main() -> int:
         return prune_known(faults) if args.prune else judge(args, faults)
     except MutantsError as error:
         print(f"mutants: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"mutants: {where}{error.strerror or error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("mutants: interrupted, nothing was judged", file=sys.stderr)

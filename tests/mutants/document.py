@@ -6,7 +6,7 @@ from pathlib import Path
 from .errors import MutantsError
 from .known import KINDS
 from .store import Request, load
-from .trees import BUILD, ROOT
+from .trees import BUILD, ROOT, write_whole
 
 PAGE = ROOT / "docs" / "mutants.md"
 MEASURED = re.compile(r"(?<=writes this -->\n).*(?=<!-- end -->)", re.DOTALL)
@@ -36,7 +36,7 @@ def write(seeds: list[int]) -> Path:
             raise MutantsError(f"seed {seed} is not a whole sample: {lack}")
     requests = [request for request, _ in found.values()]
     text = scores(requests, {seed: verdicts for seed, (_, verdicts) in found.items()})
-    PAGE.write_text(MEASURED.sub(lambda _: text, PAGE.read_text()))
+    write_whole(PAGE, MEASURED.sub(lambda _: text, PAGE.read_text(encoding="utf-8")))
     return PAGE
 
 

@@ -6,6 +6,7 @@ import ast
 from collections import Counter
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from zlib import crc32
 
 from .errors import MutantsError
 
@@ -74,6 +75,7 @@ class Fault:
     n_lines: int = 1  # of the file that it touches
     at_import: bool = False  # outside functions
     occurrence: int = 1  # which of the faults with this path, function, before and after
+    checksum: int = 0  # of the file it was found in
 
     @property
     def folder(self) -> str:
@@ -259,18 +261,25 @@ def _writes_into_something(node) -> bool:
 def faults_of(path: Path, root: Path) -> list[Fault]:
     """Every fault that can be put into a file."""
     name = path.relative_to(root).as_posix()
-    source = path.read_text(encoding="utf-8")
-    raw = source.encode()
+    raw = path.read_bytes()
+    try:
+        source = raw.decode()
+    except UnicodeDecodeError as error:
+        raise MutantsError(f"{name}: {error}") from None
     starts = [0]
     for line in raw.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
     try:
         tree = ast.parse(source)
     except SyntaxError as error:
-        raise MutantsError(f"{name}:{error.lineno}: {error.msg}") from None
+        where = f"{name}:{error.lineno}" if error.lineno else name
+        raise MutantsError(f"{where}: {error.msg}") from None
+    except ValueError as error:  # a zero byte, in some versions of Python
+        raise MutantsError(f"{name}: {error}") from None
     places = _Places(_bodies_of_overloads(tree))
     places.visit(tree)
     faults: list[Fault] = []
+    checksum = crc32(raw)
     seen: Counter[tuple] = Counter()
     for node, text, function, compiled, at_import in places.found:
         start = starts[node.lineno - 1] + node.col_offset
@@ -281,7 +290,7 @@ def faults_of(path: Path, root: Path) -> list[Fault]:
         place = (name, node.lineno, function)
         n_lines = node.end_lineno - node.lineno + 1
         seen[function, before, after] += 1
-        facts = (compiled, n_lines, at_import, seen[function, before, after])
+        facts = (compiled, n_lines, at_import, seen[function, before, after], checksum)
         faults.append(Fault(*place, before, after, start, end, text, *facts))
     return faults
 
@@ -310,8 +319,9 @@ def all_faults(root: Path) -> list[Fault]:
 
 
 def changed(fault: Fault, raw: bytes) -> bytes:
-    """The file with the fault in it. It may have been edited since the fault was found."""
+    """The file with the fault in it. It may have been edited since the fault was found: an edit
+    anywhere in it may be what a test then notices."""
     lines = raw.splitlines()[fault.line - 1 : fault.line - 1 + fault.n_lines]
-    if _flat(b"\n".join(lines)) != fault.before:
+    if _flat(b"\n".join(lines)) != fault.before or crc32(raw) != fault.checksum:
         raise MutantsError(f"{fault.path} was changed while its faults were judged")
     return raw[: fault.start] + fault.text.encode() + raw[fault.end :]

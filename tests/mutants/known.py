@@ -9,6 +9,7 @@ from pathlib import Path
 
 from .errors import MutantsError
 from .faults import Fault
+from .trees import write_whole
 
 try:
     import tomllib
@@ -62,10 +63,11 @@ def prune(faults: Iterable[Fault], removed: Path, path: Path = FILE) -> list[str
     found = _match([entry for _, entry in blocks], faults)
     kept = [block for (block, _), some in zip(blocks, found, strict=True) if some]
     dead = [pair for pair, some in zip(blocks, found, strict=True) if not some]
-    path.write_text(header + "".join(START + block for block in kept))
-    removed.parent.mkdir(parents=True, exist_ok=True)
-    with removed.open("a") as file:
-        file.writelines(START + block for block, _ in dead)
+    if dead:  # written there before they are removed here, so that no reason is lost
+        removed.parent.mkdir(parents=True, exist_ok=True)
+        with removed.open("a", encoding="utf-8") as file:
+            file.writelines(START + block for block, _ in dead)
+        write_whole(path, header + "".join(START + block for block in kept))
     return [_short(entry) for _, entry in dead]
 
 
@@ -95,17 +97,28 @@ def entry(fault: Fault, faults: Iterable[Fault] = (), kind: str = "?", why: str 
 
 def _blocks(path: Path) -> tuple[str, list[tuple[str, dict]]]:
     """The text above all entries, then each entry with its text."""
-    header, *blocks = path.read_text().split(START)
     try:
-        pairs = [(block, tomllib.loads(block)) for block in blocks]
-    except tomllib.TOMLDecodeError as error:
+        header, *blocks = path.read_text(encoding="utf-8").split(START)
+        above, pairs = tomllib.loads(header), [(block, tomllib.loads(block)) for block in blocks]
+    except OSError as error:
+        raise MutantsError(f"{path.name}: {error.strerror}") from None
+    except ValueError as error:  # neither UTF-8 nor TOML
         raise MutantsError(f"{path.name}: {error}") from None
+    if above:
+        said = ", ".join(sorted(above))
+        raise MutantsError(f"{path.name}: an entry starts with {START.strip()}, got {said}")
     for _, entry in pairs:
         if not NEEDED <= entry.keys() <= NEEDED | MORE:
             said = ", ".join(sorted(entry)) or "nothing"
             raise MutantsError(
                 f"{path.name}: an entry needs {', '.join(sorted(NEEDED))}, got {said}"
             )
+        for field, value in entry.items():
+            kind = int if field == "occurrence" else str
+            if type(value) is not kind:
+                raise MutantsError(
+                    f"{path.name}: {field} must be of type {kind.__name__}, got {value!r}"
+                )
     return header, pairs
 
 

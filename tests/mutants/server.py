@@ -114,6 +114,11 @@ def child(job: dict, out: int) -> None:
     answer("noticed" if code else "survived", watch.now, watch.ran)
 
 
+def said_of(error: BaseException) -> str:
+    """The first line alone: a verdict is one."""
+    return "".join(traceback.format_exception_only(type(error), error)).splitlines()[0]
+
+
 def handle(job: dict) -> dict:
     """One fault."""
     started = time.monotonic()
@@ -123,8 +128,8 @@ def handle(job: dict) -> dict:
         os.close(reader)
         try:
             child(job, writer)
-        except BaseException:
-            os.write(writer, json.dumps(["error", traceback.format_exc(), 0]).encode())
+        except BaseException as error:
+            os.write(writer, json.dumps(["error", said_of(error), 0]).encode())
         os._exit(1)
     os.close(writer)
     said, ended = b"", False

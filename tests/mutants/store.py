@@ -1,16 +1,20 @@
 """Runs that are kept in build/mutants: what was asked for, and every verdict."""
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import get_origin
 
 from .errors import MutantsError
 from .faults import Fault
+from .known import KINDS
 from .report import Verdict
+from .trees import write_whole
 
 SAMPLE = 100  # faults of a whole sample; fewer say little of the package
 BUDGET = 40.0  # seconds of tests that a fault of a whole sample has
 KEY = ("path", "function", "before", "after", "occurrence")  # what a fault is found again by
+READ = {*KEY, "line", "outcome"}  # what is read of a stored verdict
 
 
 @dataclass(frozen=True)
@@ -61,19 +65,35 @@ def store(folder: Path, request: Request, verdicts: list[Verdict]) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     kept = [v.asdict() for v in verdicts]
     path = folder / request.name(kept)
-    path.write_text(json.dumps({"request": asdict(request), "verdicts": kept}, indent=1))
+    write_whole(path, json.dumps({"request": asdict(request), "verdicts": kept}, indent=1))
     return path
 
 
 def load(path: Path) -> tuple[Request, list[dict]]:
     """What was asked for, and the verdicts."""
     try:
-        kept = json.loads(path.read_text())
-        return Request(**kept["request"]), kept["verdicts"]
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        request, verdicts = Request(**kept["request"]), kept["verdicts"]
     except OSError as error:
         raise MutantsError(f"{path}: {error.strerror}") from None
     except (ValueError, TypeError, KeyError):
         raise MutantsError(f"{path}: not a stored run") from None
+    if not _is_whole(request, verdicts):
+        raise MutantsError(f"{path}: not a stored run")
+    return request, verdicts
+
+
+def _is_whole(request: Request, verdicts: list) -> bool:
+    """Whether everything that is read of a stored run is there, and what it should be."""
+    return (
+        all(
+            isinstance(getattr(request, f.name), get_origin(f.type) or f.type)
+            for f in fields(request)
+        )  # type: ignore[arg-type]
+        and set(KINDS) <= request.known.keys()
+        and isinstance(verdicts, list)
+        and all(isinstance(v, dict) and v.keys() >= READ for v in verdicts)
+    )
 
 
 def survivors(path: Path, faults: list[Fault]) -> tuple[list[Fault], list[str]]:

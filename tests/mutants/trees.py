@@ -56,6 +56,16 @@ def git(*words: str) -> str:
     return said.stdout.strip()
 
 
+def write_whole(path: Path, text: str) -> None:
+    """Write a file that is never there in part, whatever happens meanwhile."""
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
 def last_line(text: str) -> str:
     return (text.strip().splitlines() or [""])[-1].strip()
 
