@@ -1,6 +1,6 @@
 """How every run ends: at its best point, its values added up afresh; also after Ctrl-C, which is
-caught here and nowhere else in a solve. What is added up is in finish_linear.py and
-finish_kernel.py."""
+caught here, and for small fits, which are no runs, in small.py. What is added up is in
+finish_linear.py and finish_kernel.py."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
