@@ -1326,6 +1326,16 @@ def test_faults_of_a_small_project(small, tmp_path):
     assert request.commit == head.strip()
 
 
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="a test finds its parent there")
+def test_a_reader_that_goes_away_ends_no_run(small, tmp_path):
+    running = small("--only", "sums.py", "--tests", "tests/test_sums.py", "--workers", "1")
+    running.stdout.close()
+    with running.stderr:
+        assert running.stderr.read() == ""
+    assert running.wait(timeout=100) == 1
+    assert len(load(tmp_path / "build/mutants/seed-0-sums.py-partial.json")[1]) == 2
+
+
 def test_red_tests_of_a_small_project_are_refused(small):
     code, out, err = ended(small("--tests", "tests/test_red.py"))
     assert (code, out) == (1, [])

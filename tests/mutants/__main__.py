@@ -11,6 +11,7 @@ python -m tests.mutants --prune                      move the entries of known.t
 """
 
 import argparse
+import os
 import random
 import re
 import signal
@@ -100,6 +101,14 @@ def prune_known(faults: list[Fault]) -> int:
     return int(bool(several))
 
 
+def say(text: str) -> None:
+    """A reader that has gone away, as `head` does, ends no run: its verdicts are kept."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def judge(args: argparse.Namespace, faults: list[Fault]) -> int:
     """Judge the faults asked for, and keep the verdicts."""
     words, known, chosen = words_of_compiled_code(faults), Known(faults), choose(args, faults)
@@ -116,16 +125,16 @@ def judge(args: argparse.Namespace, faults: list[Fault]) -> int:
         lambda f: uncompiled(f, words),
         plan,
         min(args.workers, len(chosen)),
-        lambda text: print(text, flush=True),
+        say,
     )
     stored = store(BUILD, request, verdicts)
     left = [entry(v.fault, faults) for v in verdicts if v.outcome == "survived"]
     write_whole(stored.with_suffix(".toml"), "\n".join(left))
     if len(verdicts) < len(chosen):
-        print(f"mutants: interrupted, {len(verdicts)} of {len(chosen)} judged: {stored}")
+        say(f"mutants: interrupted, {len(verdicts)} of {len(chosen)} judged: {stored}")
         return 128 + signal.SIGINT
-    print(page(verdicts, args.seed, time.monotonic() - started))
-    print(stored)
+    say(page(verdicts, args.seed, time.monotonic() - started))
+    say(str(stored))
     return int(any(v.outcome == "error" for v in verdicts))
 
 
