@@ -441,6 +441,23 @@ def test_the_best_multiple_of_a_point_is_that_of_a_fine_grid(model, bias):
     assert P(t) <= min(P(s) for s in np.linspace(0, 5, 2001)) * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("n", "p", "suitable"),
+    [(1000, 1000, True), (1001, 1000, False), (1000, 1001, False), (10, 10**6, False)],
+)
+def test_linear_programs_of_more_than_a_million_cells_are_not_begun(n, p, suitable):
+    data = SimpleNamespace(resident=True)
+    problem = SimpleNamespace(
+        n_rows=n,
+        n_features=p,
+        model=FORMULAS["lpsvm"](),
+        shard=SimpleNamespace(data=data),
+    )
+    assert linear_program.suits(problem) == suitable
+    data.resident = False  # HiGHS wants all rows
+    assert not linear_program.suits(problem)
+
+
 def test_a_program_that_highs_gives_up_is_tried_without_presolving(monkeypatch):
     rng = np.random.default_rng(3)
     Z, c = rng.standard_normal((6, 3)), np.full(6, 2.0)

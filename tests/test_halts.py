@@ -357,6 +357,12 @@ def test_half_of_the_time_is_kept_until_something_is_found():
     assert before_rescue(late_run(limit=None)[1]) == math.inf
 
 
+def test_a_machine_made_late_is_within_three_hundredths_on_its_rows():
+    problem, run = late_run(800)  # there is time for all of them
+    rescue(problem, run, np.random.default_rng(0))
+    assert 0.0 < run.gap <= 0.03
+
+
 def test_a_machine_of_few_rows_is_better_than_none(monkeypatch):
     problem, run = late_run(limit=100.5)
     problem.beta[:], problem.f[:] = 1.0, np.nan  # steps were ended in the middle

@@ -114,7 +114,7 @@ def _linear(record: ModelRecord, X: Matrix) -> Scores:
     assert weights is not None
     X = first_columns(X, len(weights)) if isinstance(X, Csr) else X
     n, p = X.shape
-    cells = np.broadcast_to(np.asarray(count_cells(X), dtype=float), n)
+    cells = np.broadcast_to(count_cells(X), n)
     norms = row_norms_above(norms_of(X)[0], cells)
     products, off = np.empty((n, weights.shape[1])), np.empty((n, weights.shape[1]))
     for k, column in enumerate(weights.T):
