@@ -15,6 +15,8 @@ ASSERTING = {"raises", "warns", "fail"}
 # attributes that begin with assert_ may be misspelt: a mock takes any name without a word
 ASSERTING |= {name for name in dir(np.testing) if name.startswith("assert_")}
 ASSERTING |= {name for name in dir(NonCallableMock) if name.startswith("assert_")}
+METHODS = {"exists", "is_file", "is_dir", "is_symlink", "is_set", "is_alive", "all", "any"}
+METHODS |= {name for name in dir(str) if name.startswith("is") or name.endswith("with")}
 SKIPPING = {"skip", "xfail", "exit"}  # of pytest; importorskip says what is missing
 ANYTHING = {"Exception", "BaseException"}
 SWALLOWING = {"AssertionError", *ANYTHING}
@@ -186,6 +188,8 @@ class Reader:
             return bool(test.value)
         if isinstance(test, ast.GeneratorExp | ast.Lambda):
             return True  # all(…) and a call are forgotten
+        if isinstance(test, ast.Attribute):
+            return test.attr in METHODS  # as a call is here
         if isinstance(test, ast.Tuple | ast.List | ast.Set | ast.Dict):
             return self.least(test) > 0
         if isinstance(test, ast.JoinedStr):
