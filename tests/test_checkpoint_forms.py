@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from nesvm_jit.checkpoint import form
 from nesvm_jit.checkpoint.form import MismatchError
+from nesvm_jit.checkpoint.states import RUN_FIELDS
+from nesvm_jit.solvers.run import COLUMNS
 
 
 def refused(check, value, message):
@@ -38,6 +40,15 @@ def test_fields_that_nobody_asked_for_are_refused():
     loose = form.fields(rest=form.flag, a=form.number)
     assert loose({"a": 1.0, "b": True}) is None
     refused(loose, {"a": 1.0, "b": 2}, "b: true or false is required, got 2")
+
+
+def test_rounds_of_a_run_are_none_or_have_every_column():
+    check = RUN_FIELDS["rows"]
+    for good in (np.empty(0), np.zeros((1, len(COLUMNS))), np.zeros((7, len(COLUMNS)))):
+        assert check(good) is None
+    for wrong in (np.zeros(1), np.zeros(len(COLUMNS)), np.zeros((2, len(COLUMNS) - 1))):
+        with pytest.raises(MismatchError):
+            check(wrong)
 
 
 def test_known_fields_may_be_absent_but_no_others_are_there():

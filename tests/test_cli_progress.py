@@ -254,6 +254,7 @@ def test_what_a_run_goes_on_from_stays_on_the_terminal(terminal, clock):
         said, line = new(terminal).split("\n")
         assert said == "nesvm-jit: going on after 34.2 s, 12 problems solved, 2 begun"
         assert line.startswith("\rround 3")
+        assert not line.endswith(" ")  # nothing is left of a line to write over
         clock.seconds = 2.0
         callback({**ROW, "resumed": resumed})
         assert "going on" not in new(terminal)

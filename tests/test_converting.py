@@ -80,6 +80,12 @@ def test_a_file_is_what_read_libsvm_reads(tmp_path, kind, size, dtype):
     assert files_in(tmp_path) == ["m", "text"]
 
 
+def test_rows_without_features_have_no_columns(tmp_path):
+    (tmp_path / "text").write_bytes(b"1\n-1\n")
+    assert convert(tmp_path / "text", tmp_path / "m").n_cols == 0
+    same_as_read(tmp_path / "m", b"1\n-1\n")
+
+
 def test_several_files_are_one_after_the_other(tmp_path):
     paths = write_parts(tmp_path)
     convert(paths, tmp_path / "m", block_bytes=200)

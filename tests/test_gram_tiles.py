@@ -252,6 +252,12 @@ def test_the_reach_is_that_of_the_farthest_row(n):
         assert reach_of(as_matrix(A), spec, np.array([2.0])) == 12.5
 
 
+@pytest.mark.parametrize("form", [np.array, csr_matrix])
+def test_the_reach_of_rows_whose_squares_overflow_is_infinite(form):
+    A = form(np.array([[1e200, 0.0, 0.0], [1.0, 0.0, 2.0]]))
+    assert reach_of(as_matrix(A), as_spec("rbf", 0.5, 0.0, 3, 3), np.zeros(3)) == np.inf
+
+
 def test_the_reach_of_sparse_rows_is_no_less():
     spec, centre = as_spec("rbf", 0.5, 0.0, 3, 4), np.array([0.5, 0.25, 1.0, 0.0])
     A = np.array([[2.0, 0.0, -1.0, 0.0], [0.0, 0.0, 0.0, 0.0], [0.0, 3.0, 0.0, 1.0]])

@@ -92,6 +92,12 @@ def test_solvers_are_called_with_a_label_for_every_row(monkeypatch):
         {"kernel": "rbf", "solver": "coordinate"},
     ]
     assert seen == [((4, 3), [1.0, -1.0, 1.0, -1.0], o) for o in (*options, *options)]
+    del seen[:]
+    for name, call in warm.steps():
+        if name.startswith("small fits"):
+            call()
+    small = ({}, {"kernel": "rbf"}, {"kernel": "rbf", "model": "lssvm"})
+    assert seen == [((4, 3), [1.0, -1.0, 1.0, -1.0], o) for o in small]
 
 
 def test_text_is_read_in_both_precisions(monkeypatch):
