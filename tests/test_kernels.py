@@ -404,7 +404,7 @@ def test_a_wrong_argument_is_one_clear_line(call, message):
 def test_warmup_leaves_no_kernel_out():
     for _, run in warm.steps():
         run()
-    sources = [path.read_text() for path in Path(kernels.__file__).parent.rglob("*.py")]
+    sources = [path.read_text() for path in Path(nesvm_jit.__file__).parent.rglob("*.py")]
     made = [re.findall(r"^@(?:exact_)?kernel$", text, re.MULTILINE) for text in sources]
     assert len(nesvm_jit.jit.Kernel.registry) == sum(map(len, made)) > 0
     for name, k in nesvm_jit.jit.Kernel.registry.items():

@@ -65,12 +65,21 @@ def test_every_step_has_a_name():
         expect += [f"kernel rows, {kind}"]
         if issparse(X):
             expect += [f"thin gram {precision}, {kind}" for precision in ("float64", "float32")]
+            expect += [f"thin hessian, {kind}"]
     expect += ["small fits", "small fits rbf", "small fits rbf lssvm"]
-    assert names == [*expect, "hard duals", "model files"]
+    assert names == [*expect, "hard duals", "many scores", "model files"]
 
 
 def test_steps_that_need_no_matrix_run():
-    quick = ("threads", "project_hinge", "project_l1", "slope", "hard duals", "model files")
+    quick = (
+        "threads",
+        "project_hinge",
+        "project_l1",
+        "slope",
+        "hard duals",
+        "many scores",
+        "model files",
+    )
     ran = []
     for name, call in warm.steps():
         if name in quick:

@@ -13,6 +13,7 @@ from ..binary.solve import solve
 from ..files.libsvm.reader import read_libsvm
 from ..kernels.dual_newton import _newton_steps
 from ..kernels.exact_sums import column_products, row_products
+from ..kernels.gram import _sum_columns
 from ..kernels.public import as_spec
 from ..kernels.sums import scores_of
 from ..kernels.text.model import _parse_rows
@@ -91,11 +92,13 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
             for dtype in (np.float64, np.float32):
                 call = partial(kernels.gram, wide, dtype=dtype)
                 yield f"thin gram {np.dtype(dtype)}, {kind}", call
+            yield f"thin hessian, {kind}", partial(kernels.hessian, wide, np.ones(X.shape[0]))
     small: list[dict[str, Any]] = [{}, {"kernel": "rbf"}, {"kernel": "rbf", "model": "lssvm"}]
     for options in small:
         call = partial(solve, matrices()["dense float64"], [1.0, -1.0, 1.0, -1.0], **options)
         yield f"small fits{_words(options)}", call
     yield "hard duals", _hard_dual
+    yield "many scores", _many_scores
     yield "model files", _read_model
 
 
@@ -121,6 +124,11 @@ def _hard_dual() -> None:
     """Solve a problem on which steps of two coordinates would not end."""
     side, two = np.ones(2), np.eye(2)
     _newton_steps(two, -side, side, True, 0.0, np.zeros(2), np.array([1.0, -1.0]))
+
+
+def _many_scores() -> None:
+    """Add up scores of kernel machines as it is done for many rows."""
+    _sum_columns(1, np.eye(2), np.ones((2, 1)), np.empty((2, 1)))
 
 
 def _read_model() -> None:
